@@ -1,4 +1,6 @@
 // Finds the real servers that the tests need. Those that are missing are installed where that is possible (as root on Debian or Ubuntu), without a started service.
+//
+//   node scripts/services.mjs --list first faults      the packages that these tiers need and this machine lacks: what a workflow installs
 import { spawnSync } from 'node:child_process';
 import {
   accessSync,
@@ -15,6 +17,7 @@ import {
 } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { suitesOfTier } from './tiers.mjs';
 
 /**
  * @typedef {object} Service a server that tests start
@@ -90,12 +93,21 @@ export const serversOf = {
   postgres: ['postgres', 'pgbouncer'],
   mysql: ['mariadbd'],
   etcd: ['etcd'],
-  // Its suites are in the last tier. They look for it themselves, so that other runs need no Java.
+  // It needs Java, so only its own suites have it: see ofSuites.
   zookeeper: [],
   file: [],
   memory: [],
   quorum: ['redis-server', 'postgres'],
 };
+
+/** Programs that only these suites start. */
+const ofSuites = { chromium: /\.page\.spec\.ts/, zookeeper: /stores\/(zookeeper|foreign-answers)/, promtool: /\/alerts\.spec\.ts/ };
+
+/** @returns {string[]} what these suites start; with the name of a store, no server of another one */
+export function servicesOf(suites, store) {
+  const common = store ? serversOf[store] : [...new Set(Object.values(serversOf).flat())];
+  return [...common, ...Object.keys(ofSuites).filter((name) => suites.some((suite) => ofSuites[name].test(suite)))];
+}
 
 /** @typedef {{ kind: 'local', command: string } | { kind: 'docker', image: string } | { kind: 'missing', message: string }} Launch how to launch a server */
 
@@ -236,4 +248,11 @@ function howToInstall(name, service, trouble) {
     `  macOS           brew install ${service.brew}`,
     ...(service.image ? [`  Docker          start a Docker engine that has 'docker compose'; the tests then run ${service.image}`] : []),
   ].join('\n');
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const [flag, ...tiers] = process.argv.slice(2);
+  if (flag !== '--list' || tiers.length === 0) throw new Error('Usage: node scripts/services.mjs --list <tier> …');
+  const names = servicesOf(tiers.flatMap(suitesOfTier)).filter((name) => !findService(name, services[name]));
+  console.log(names.map((name) => services[name].apt).join(' '));
 }

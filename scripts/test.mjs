@@ -1,17 +1,15 @@
 // The tests: `node scripts/test.mjs [--tier first|faults|nightly|page|all] [--store postgres] [--client node-redis] [--no-install] [paths …] [-- arguments of jest …]`.
-// test/tiers.json names the suites of the other tiers than the `first`. With a store only its suites run, and only its servers
-// start. With a client, the suites of Redis run over that package.
+// With a store only its suites run, and only its servers start. With a client, the suites of Redis run over that package.
 import { spawnSync } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { buildIfChanged } from './build-if-changed.mjs';
 import { serversOf } from './services.mjs';
+import { suitesOfTier, TIERS } from './tiers.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const CHOICES = {
-  tier: ['first', 'faults', 'nightly', 'page', 'all'],
+  tier: TIERS,
   store: Object.keys(serversOf),
   client: ['ioredis', 'node-redis', 'node-redis-6'],
 };
@@ -41,16 +39,9 @@ function readArguments(args) {
 
 /** The suites of a tier, and of a store. */
 function suitesOf({ tier, store, words }) {
-  const lists = JSON.parse(readFileSync(join(root, 'test/tiers.json'), 'utf8'));
-  const all = readdirSync(join(root, 'test'), { recursive: true })
-    .map((file) => `test/${file.replaceAll('\\', '/')}`)
-    .filter((file) => file.endsWith('.spec.ts') && !file.includes('/node_modules/'));
-  for (const suite of Object.values(lists).flat())
-    if (!all.includes(suite)) refuse(`test/tiers.json names ${suite}, which does not exist.`);
-  const tierOf = (suite) => Object.keys(lists).find((name) => lists[name].includes(suite)) ?? 'first';
   const isOfStore = (suite) => store === undefined || new RegExp(`^test/stores/${store}[-/.]`).test(suite);
   const isMeant = (suite) => words.length === 0 || words.some((word) => suite.includes(word));
-  return all.filter((suite) => (tier === 'all' || tierOf(suite) === tier) && isOfStore(suite) && isMeant(suite));
+  return suitesOfTier(tier).filter((suite) => isOfStore(suite) && isMeant(suite));
 }
 
 const given = readArguments(process.argv.slice(2));

@@ -3,14 +3,11 @@
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { installPackages } from '../../scripts/packages.mjs';
-import { ensureServices, serversOf } from '../../scripts/services.mjs';
+import { ensureServices, servicesOf } from '../../scripts/services.mjs';
 import { keepSharedServers } from './shared-servers.mjs';
 
-/** Programs that some suites only need. */
-const OF_SUITES = { chromium: /\.page\.spec\.ts/, zookeeper: /stores\/zookeeper/, promtool: /\/alerts\.spec\.ts/ };
-
 /** Suites that need the packages of test/package.json. */
-const WITH_PACKAGES = /^$|test\/(integrations|fence-guard|readme|nest|dashboard)\/|stores\/postgres\/clients/;
+const WITH_PACKAGES = /^$|test\/(integrations|fence-guard|readme|nest|dashboard)\/|support\/workflows|stores\/postgres\/clients/;
 
 export default async function globalSetup() {
   process.env.TEST_SEED ??= String(Math.floor(Math.random() * 2 ** 31));
@@ -19,10 +16,8 @@ export default async function globalSetup() {
     execFileSync(process.execPath, [fileURLToPath(new URL(`../../scripts/${script}.mjs`, import.meta.url))], { stdio: 'inherit' });
   const { TEST_SUITES: suites = '' } = process.env;
   const installing = WITH_PACKAGES.test(suites) ? installPackages('test') : undefined;
-  const store = process.env.TEST_STORE; // `npm test -- --store postgres`
-  const needed = store ? serversOf[store] : [...new Set(Object.values(serversOf).flat())];
-  const special = Object.keys(OF_SUITES).filter((name) => OF_SUITES[name].test(suites));
-  for (const [name, launch] of Object.entries(ensureServices([...needed, ...special]))) {
+  const needed = servicesOf(suites.split(' '), process.env.TEST_STORE); // `npm test -- --store postgres`
+  for (const [name, launch] of Object.entries(ensureServices(needed))) {
     process.env[`TEST_${name.toUpperCase().replaceAll('-', '_')}`] = JSON.stringify(launch);
   }
   [process.env.TEST_SHARED_SERVERS] = await Promise.all([process.env.TEST_SHARED_SERVERS ?? keepSharedServers(), installing]);

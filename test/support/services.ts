@@ -11,10 +11,12 @@ export type Service = 'redis-server' | 'postgres' | 'mariadbd' | 'etcd' | 'zooke
 
 /**
  * How to launch this server. jest's global setup has found it already; a script that runs by itself looks now.
- * @throws what to install, where it is missing
+ * @throws what to install, where it is missing; and for a suite of a tier that starts what scripts/services.mjs does not list for it
  */
 export async function howToLaunch(service: Service): Promise<Launch> {
   const variable = variableOf(service);
+  if (!process.env[variable] && process.env.TEST_SUITES)
+    throw new Error(`No suite of this run is known to start ${service}: see ofSuites of scripts/services.mjs`);
   process.env[variable] ??= await find(service);
   const found = JSON.parse(process.env[variable]) as Launch | { kind: 'missing'; message: string };
   if (found.kind === 'missing') throw new Error(found.message);
