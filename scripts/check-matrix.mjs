@@ -1,20 +1,22 @@
-// Uses the packed library in small applications on every version that it is for: Nest × Node × module kind × test runner, and ioredis × Node.
+// Uses the packed library in small applications on every version that it is for: Nest × Node × module kind × test runner, ioredis × Node, Bun and Deno.
 //
-//   npm run check:matrix [-- --tarball other.tgz] [nest|ioredis|jest|vitest]      see matrix/README.md
+//   npm run check:matrix [-- --tarball other.tgz] [nest|ioredis|jest|vitest|runtimes]      see matrix/README.md
 import assert from 'node:assert/strict';
 import { cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { basename, delimiter, dirname, join } from 'node:path';
+import { startPostgres } from '../test/support/postgres-server.ts';
 import { startRedis } from '../test/support/redis-server.ts';
 import { Explained } from './leftovers.mjs';
 import { inTemporaryFolder, install, pack, positionals, root, run, step } from './packed.mjs';
 
 const PARALLEL = 2;
 const MAJORS = [20, 22, 24, 26];
-const NAMED = ['@nestjs/core', 'ioredis', 'jest', 'vitest'];
+const NAMED = ['@nestjs/core', 'ioredis', 'jest', 'vitest', 'bun', 'deno'];
 const matrix = join(root, 'scripts/matrix');
 
 await inTemporaryFolder('matrix', async (folder, startServer) => {
   const redis = await startServer('a private redis-server', () => startRedis({ port: 'free' }));
+  const postgres = await startServer('a private Postgres', startPostgres);
   const [tarball, nodes, apps] = await Promise.all([
     step('npm pack', () => pack(folder)),
     step('builds of Node', () => nodeBuilds(join(folder, 'nodes'))),
@@ -22,10 +24,12 @@ await inTemporaryFolder('matrix', async (folder, startServer) => {
   ]);
   await inParallel(apps, (app, index) => step(`npm install: ${app.title}`, () => installApp(app, join(folder, `app-${index}`), tarball)));
 
-  const env = { REDIS_URL: `redis://127.0.0.1:${redis.port}`, NODE_OPTIONS: '' };
+  const env = { REDIS_URL: `redis://127.0.0.1:${redis.port}`, TEST_POSTGRES: postgres.url, NODE_OPTIONS: '' };
   const table = {};
   const failures = [];
-  const runs = apps.flatMap((app) => app.scripts.flatMap((script) => nodes.map((node) => ({ app, script, node }))));
+  const runs = apps.flatMap((app) =>
+    app.scripts.flatMap((script) => nodes.slice(app.manifest.once ? -1 : 0).map((node) => ({ app, script, node }))),
+  );
   for (const { app, script, node } of runs) (table[`${app.title}: ${script}`] ??= {})[`Node ${node.version}`] = '';
   await inParallel(runs, async ({ app, script, node }) => {
     const title = `${app.title}: ${script}`;
