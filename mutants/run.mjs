@@ -11,7 +11,18 @@ import { parseArgs } from 'node:util';
 import { installPackages } from '../scripts/packages.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const PARTS = ['lib', 'test', 'scripts', 'schema', 'mutants/first-failure.cjs', 'jest.config.js', 'package.json', 'tsconfig.json'];
+const PARTS = [
+  'lib',
+  'test',
+  'scripts',
+  'schema',
+  '.ci',
+  '.github',
+  'mutants/first-failure.cjs',
+  'jest.config.js',
+  'package.json',
+  'tsconfig.json',
+];
 /** As first-failure.cjs exits. */
 const KILLED = 42;
 /** Milliseconds for one test: most defects make one wait for something that does not happen. */

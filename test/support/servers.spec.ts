@@ -8,6 +8,7 @@ import { eventually, staysTrue } from './eventually.js';
 import { isAlive } from './is-alive.js';
 import { startRedis, type RedisServer } from './redis-server.js';
 import type { Started } from './server.child.js';
+import { howToLaunch } from './services.js';
 import { startProxy, type TcpProxy } from './tcp-proxy.js';
 
 it('a zombie is not alive', async () => {
@@ -117,3 +118,9 @@ function processesOf(pid: number): number[] {
   const pairs = lines.map((line) => line.trim().split(/\s+/).map(Number));
   return pairs.filter((pair) => pair.includes(pid)).map(([own]) => own!);
 }
+
+it('a suite starts no server that its tier does not list', async () => {
+  const env = jest.replaceProperty(process, 'env', { TEST_SUITES: 'test/support/servers.spec.ts' });
+  await expect(howToLaunch('promtool')).rejects.toThrow('No suite of this run is known to start promtool');
+  env.restore();
+});
