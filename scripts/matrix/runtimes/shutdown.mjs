@@ -1,4 +1,4 @@
-// A Nest application is told to stop while a locked function runs: the function ends, its lock is released, and the process ends.
+// A Nest application gets SIGTERM while a locked function runs: the function ends, its lock is released, and the process ends.
 import { Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { DistributedLockModule, Locks } from 'nestjs-distributed-lock';
