@@ -39,6 +39,18 @@ export async function startEtcdCluster(options: StartEtcdOptions = {}): Promise<
   return members;
 }
 
+/** A member that copies the data of a cluster of one, and does not vote. */
+export async function startLearner(voter: EtcdServer): Promise<EtcdServer> {
+  const [program, peerPort] = [await programOf('etcd'), await freePort()];
+  const peerUrl = `http://127.0.0.1:${peerPort}`;
+  const added = await voter.ask('/v3/cluster/member/add', { peerURLs: [peerUrl], isLearner: true });
+  if (!added.ok) throw new Error(await added.text());
+  const cluster = `${voter.place.cluster},learner=${peerUrl}`;
+  return startOnPort('free', (port) => {
+    return new EtcdServer(program, { name: 'learner', port: port!, peerPort, cluster }, { args: ['--initial-cluster-state=existing'] });
+  });
+}
+
 /** Makes another member the leader, as `etcdctl move-leader` does. Rejects if nobody leads for now. */
 export async function moveLeader(members: readonly EtcdServer[]): Promise<void> {
   const leads = await Promise.all(members.map((member) => member.leads()));

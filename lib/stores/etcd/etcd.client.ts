@@ -22,7 +22,7 @@ export interface EtcdAddress {
   readonly tls?: SecureContextOptions | undefined;
 }
 
-/** etcd by its JSON gateway. Requests go to one endpoint; the next one is tried when it does not answer. */
+/** etcd by its JSON gateway. Requests go to one endpoint, and after any error to the next one: what is said may be true of one member only. */
 export class EtcdClient {
   private readonly agents: readonly [http.Agent, https.Agent];
   private readonly endings = new Set<() => void>();
@@ -46,16 +46,23 @@ export class EtcdClient {
     return this.address.endpoints;
   }
 
-  /** @throws {StoreError} whose outcome is unknown, unless it `isUnsent` or `isRefusal`. */
+  /**
+   * Asks one endpoint, and the next one at once if that one has not taken the request.
+   *
+   * @throws {StoreError} whose outcome is unknown, unless it `isUnsent` or `isRefusal`. Final, if no endpoint may take it later.
+   */
   async ask<Reply>(path: string, body: unknown): Promise<Reply> {
+    let passing: StoreError | undefined;
     for (let tries = 1; ; tries++) {
-      const index = this.current;
+      const { endpoint } = this;
       try {
-        return await this.authorized((token) => this.post<Reply>(this.endpoints[index]!, path, body, token));
+        return await this.authorized((token) => this.post<Reply>(endpoint, path, body, token));
       } catch (cause) {
-        const error = storeErrorOf(cause);
-        if (error.transient && this.current === index) this.current = (index + 1) % this.endpoints.length;
-        if (!error.isUnsent || tries >= this.endpoints.length) throw error;
+        const error = storeErrorOf(cause, endpoint);
+        this.leave(endpoint);
+        if (!error.isUnsent) throw error;
+        if (error.transient) passing = error;
+        if (tries >= this.endpoints.length) throw passing ?? error;
       }
     }
   }
@@ -69,7 +76,7 @@ export class EtcdClient {
         throw error;
       });
     } catch (cause) {
-      throw storeErrorOf(cause);
+      throw storeErrorOf(cause, endpoint);
     }
   }
 
@@ -83,14 +90,16 @@ export class EtcdClient {
    */
   watch(body: string, hear: (result: object) => void, ended: (error: StoreError) => void): () => void {
     const isOver = new AbortController();
+    const { endpoint } = this;
     const end = (cause: unknown = new Error('the watch ended')): void => {
       if (isOver.signal.aborted) return;
       isOver.abort();
       this.endings.delete(end);
-      ended(storeErrorOf(cause));
+      this.leave(endpoint);
+      ended(storeErrorOf(cause, endpoint));
     };
     this.endings.add(end);
-    detached(() => void this.authorized((token) => this.follow(body, token, hear, isOver.signal)).then(end, end));
+    detached(() => void this.authorized((token) => this.follow(endpoint, body, token, hear, isOver.signal)).then(end, end));
     return () => end();
   }
 
@@ -98,6 +107,15 @@ export class EtcdClient {
     this.isClosed = true;
     for (const end of [...this.endings]) end();
     for (const agent of this.agents) agent.destroy();
+  }
+
+  private get endpoint(): string {
+    return this.endpoints[this.current]!;
+  }
+
+  /** The next request goes to the next endpoint, unless another one has left this one already. */
+  private leave(endpoint: string): void {
+    if (this.endpoint === endpoint) this.current = (this.current + 1) % this.endpoints.length;
   }
 
   /** Signs in again once: a token lasts for minutes, ends with a change of the users, or is forgotten when an endpoint is started again. */
@@ -115,18 +133,18 @@ export class EtcdClient {
   private signIn(): Promise<string> | undefined {
     const { auth } = this.address;
     if (!auth || this.token) return this.token;
-    const asked = this.post<{ token: unknown }>(this.endpoints[this.current]!, '/v3/auth/authenticate', {
-      name: auth.username,
-      password: auth.password,
-    });
-    const token = (this.token = asked.then((reply) => {
+    const { endpoint } = this;
+    const asked = this.post<{ token: unknown }>(endpoint, '/v3/auth/authenticate', { name: auth.username, password: auth.password });
+    const got = asked.then((reply) => {
       // It becomes a header.
       if (typeof reply.token === 'string' && /^[!-~]+$/.test(reply.token)) return reply.token;
       throw foreign('no token');
-    }));
-    token.catch(() => {
-      if (this.token === token) this.token = undefined;
     });
+    const token = (this.token = got.catch((cause: unknown) => {
+      if (this.token === token) this.token = undefined;
+      // Requests to other endpoints may wait for it, too.
+      throw storeErrorOf(cause, endpoint);
+    }));
     return token;
   }
 
@@ -151,7 +169,7 @@ export class EtcdClient {
       const response = await answerTo(request.end(JSON.stringify(body))).catch((error: NodeJS.ErrnoException) => {
         // So does an etcd with TLS answer a request without it, and the other way round.
         const isClosed = error.code === 'ECONNRESET' && !this.hasAnswered;
-        throw isClosed ? new Error(`${error.message}: ${endpoint} never answered`, { cause: error }) : error;
+        throw isClosed ? new Error(`${error.message}: it never answered`, { cause: error }) : error;
       });
       this.hasAnswered = true;
       const text = await textIn(response);
@@ -163,8 +181,14 @@ export class EtcdClient {
   }
 
   /** Resolves when the endpoint ends the watch. */
-  private async follow(body: string, token: string | undefined, hear: (result: object) => void, stop: AbortSignal): Promise<void> {
-    const request = this.request(this.endpoints[this.current]!, '/v3/watch', token, stop);
+  private async follow(
+    endpoint: string,
+    body: string,
+    token: string | undefined,
+    hear: (result: object) => void,
+    stop: AbortSignal,
+  ): Promise<void> {
+    const request = this.request(endpoint, '/v3/watch', token, stop);
     const timer = this.limit(request);
     try {
       const response = await answerTo(request.end(body));
@@ -177,7 +201,7 @@ export class EtcdClient {
           hear(messageIn(line));
         } catch (cause) {
           // To sign in again is enough only where nothing can have been missed.
-          throw isHeard ? storeErrorOf(cause) : cause;
+          throw isHeard ? storeErrorOf(cause, endpoint) : cause;
         }
         isHeard = true;
       }

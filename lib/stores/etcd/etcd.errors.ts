@@ -5,9 +5,11 @@ const UNSENT: readonly unknown[] = ['ECONNREFUSED', 'ENOTFOUND', 'EAI_AGAIN', 'E
 const UNIMPLEMENTED = 12;
 const UNAUTHENTICATED = 16;
 /** The codes of gRPC that stay until somebody changes the options or the server: an argument, a right, a user, a method. What else is said may pass. */
-const FINAL: readonly unknown[] = [3, 5, 7, 9, UNIMPLEMENTED, UNAUTHENTICATED];
-/** The same by the text: this code is also that of "too many requests", and this page has none. */
-const FINAL_TEXT = /database space exceeded|HTTP request to an HTTPS server/;
+const FINAL: readonly unknown[] = [3, 5, 7, UNIMPLEMENTED, UNAUTHENTICATED];
+/** The same by the text: these codes are also those of "too many requests" and of a learner, and this page has none. */
+const FINAL_TEXT = /database space exceeded|authentication is not enabled|HTTP request to an HTTPS server/;
+/** Texts of a member that takes no request at all. Others may: it is the only one that is new, or set up like this. A learner has code 14, or 9 from etcd 3.6. */
+const NOT_TAKEN = /not supported for learner|HTTP request to an HTTPS server/;
 /** The token is too old, or not known to this member yet. Their codes are 16, 3 and, from some parts of etcd, 2. */
 const SIGNED_OUT = /revision of auth store is old|invalid auth token/;
 /** Advice about a refusal, by what etcd says. */
@@ -16,6 +18,7 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
   [/permission denied/, 'Grant its user readwrite on the prefix: etcdctl role grant-permission <role> readwrite <prefix> --prefix=true.'],
   [/user name is empty/, 'Give "auth". The gateway does not know a user by the name in its certificate.'],
   [/authentication is not enabled/, 'Leave "auth" out, or run etcdctl auth enable.'],
+  [/not supported for learner/, 'It copies the data, and does not vote yet: give the members that do, too, or run etcdctl member promote.'],
   [/HTTP request to an HTTPS server|never answered/, 'Its endpoints begin with https:// if it has TLS, and with http:// if not.'],
 ];
 
@@ -32,6 +35,11 @@ export class Refusal extends Error {
   /** Whether the same user may do the same with another token. */
   get isSignedOut(): boolean {
     return this.code === UNAUTHENTICATED || SIGNED_OUT.test(this.message);
+  }
+
+  /** Nothing was done, and another member may do it. */
+  get isUntaken(): boolean {
+    return this.code === UNIMPLEMENTED || NOT_TAKEN.test(this.message);
   }
 
   get isFinal(): boolean {
@@ -83,12 +91,16 @@ export function refusalOf(status: number | undefined, text: string): Refusal {
   return new Refusal(`status ${status}: ${excerptOf(text)}`);
 }
 
-export function storeErrorOf(cause: unknown): StoreError {
+/** @param endpoint that has said it, or is silent. */
+export function storeErrorOf(cause: unknown, endpoint: string): StoreError {
   if (cause instanceof StoreError) return cause;
   const text = messageOf(cause);
   const advice = ADVICE.find(([pattern]) => pattern.test(text))?.[1];
-  const message = `etcd: ${text}${advice === undefined ? '' : `. ${advice}`}`;
-  if (cause instanceof Refusal) return new StoreError(message, { transient: !cause.isFinal, isRefusal: cause.isFinal, cause });
+  const message = `etcd: ${endpoint}: ${text}${advice === undefined ? '' : `. ${advice}`}`;
+  if (cause instanceof Refusal) {
+    const { isFinal, isUntaken } = cause;
+    return new StoreError(message, { transient: !isFinal, isRefusal: isFinal || isUntaken, isUnsent: isUntaken, cause });
+  }
   const { code = '' } = cause as NodeJS.ErrnoException;
   // A certificate does not get better by itself, and nothing was sent.
   const isFinal = /^(ERR_TLS|ERR_SSL|ERR_OSSL|EPROTO|DEPTH_ZERO|SELF_SIGNED|UNABLE_TO|CERT_)/.test(code);

@@ -156,15 +156,17 @@ describe('a refusal of etcd', () => {
     answering((socket) => socket.end(page(400, JSON.stringify({ error: message, message, code }))));
 
   it.each([
-    ...[3, 5, 7, 9, 12, 16].map((code): [string, number] => ['etcdserver: no', code]),
+    ...[3, 5, 7, 12, 16].map((code): [string, number] => ['etcdserver: no', code]),
     ['etcdserver: mvcc: database space exceeded', 8],
+    ['etcdserver: authentication is not enabled', 9],
   ])('that stays until somebody changes something is final: %s, code %i', async (message, code) => {
     expect(await checked(await refusing(message, code))).toMatchObject({ transient: false, isRefusal: true });
   });
 
   it.each<[string, number]>([
-    ...[1, 2, 4, 6, 8, 10, 11, 13, 14, 15, 17, 400].map((code): [string, number] => ['etcdserver: no', code]),
+    ...[1, 2, 4, 6, 8, 9, 10, 11, 13, 14, 15, 17, 400].map((code): [string, number] => ['etcdserver: no', code]),
     ['raft proposal dropped', 2],
+    ['etcdserver: not leader', 9],
     ['etcdserver: too many requests', 8],
     ['etcdserver: revision of auth store is old', 3],
     ['etcdserver: invalid auth token', 16],

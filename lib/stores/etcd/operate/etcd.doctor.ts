@@ -54,11 +54,13 @@ function roleOf(statuses: readonly Status[], endpoints: number): Finding {
   const clusters = new Set(statuses.map(({ header }) => header.cluster_id)).size;
   if (clusters > 1)
     return bad(`endpoints of ${clusters} clusters`, 'Give the members of one cluster only.', 'each cluster would grant the same key');
-  const leaders = statuses.filter(({ leader = '0', isLearner }) => leader !== '0' && !isLearner).length;
+  const led = statuses.filter(({ leader = '0' }) => leader !== '0');
+  const leaders = led.filter(({ isLearner }) => !isLearner).length;
+  if (leaders === 0 && led.length > 0) return bad('learners only', 'Give the members that vote.', 'nothing can be written here');
   if (leaders === 0)
     return bad('a cluster without a leader', 'Start its other members: more than half must run.', 'nothing can be written here');
   const seen = `${leaders} of ${endpoints} endpoints know a leader; no clock of a server takes part`;
-  return leaders === endpoints ? { seen } : warning(seen, 'Look at the members that do not answer, or have no leader.');
+  return leaders === endpoints ? { seen } : warning(seen, 'Look at the members that do not answer, have no leader, or are learners.');
 }
 
 /** Each change stays as a revision until it is compacted. When the quota is used up, nothing can be written: no release either. */
