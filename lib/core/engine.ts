@@ -10,7 +10,7 @@ import { completeOptions, type ResolvedOptions } from './model/options.js';
 import { ownerIds } from './model/owner.js';
 import type { LockStore } from './store/lock-store.js';
 import { StoreWatch } from './store/store-watch.js';
-import { isSettledWithin } from './util/clock.js';
+import { isSettledWithin, now } from './util/clock.js';
 import { processWide } from './util/process-wide.js';
 import { LockQueues } from './waiting/lock-queues.js';
 
@@ -78,9 +78,7 @@ export class Engine {
     runtime.close();
     queues.close();
     await this.revokeAll();
-    // Clean-up in flight may fail with a broken connection. It is sent once more over the next one.
-    await isSettledWithin(3 * store.requestTimeout, runtime.ended('acquire', 'cleanUp'));
-    runtime.isDrained = true;
+    await isSettledWithin(runtime.cleanUpEnd - now(), runtime.ended('acquire', 'cleanUp'));
     for (const end of this.atEnd) await end();
     const others = (users.get(store) ?? 1) - 1;
     users.set(store, others);

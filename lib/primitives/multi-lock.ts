@@ -13,8 +13,8 @@ import {
 } from '../core/model/errors.js';
 import type { Lease } from '../core/model/lease.js';
 import type { ResolvedOptions } from '../core/model/options.js';
-import { onAbort, untilAborted } from '../core/util/abort.js';
-import { after, now } from '../core/util/clock.js';
+import { untilAborted } from '../core/util/abort.js';
+import { idle, now } from '../core/util/clock.js';
 import { patienceOf, pollDelay } from '../core/waiting/backoff.js';
 import { Caller } from '../core/waiting/caller.js';
 import { takeable, type KeyLock } from './key-lock.js';
@@ -97,7 +97,7 @@ export class MultiLock extends LockBase<HeldLeases> {
     const { retryInterval, signal } = options;
     const isUnderLock = heldLeases().length > 0;
     const stops = this.all.map(({ queues: { runtime } }) => (isUnderLock ? runtime.closed : runtime.stopping));
-    await idleUntil(Math.min(pollDelay(round, retryInterval, -1), left), [signal, ...stops]);
+    await idle(Math.min(pollDelay(round, retryInterval, -1), left), [signal, ...stops], true);
     if (stops.some(({ aborted }) => aborted)) throw stopped(this.key);
   }
 
@@ -187,18 +187,4 @@ function withoutDuplicates(given: readonly KeyLock[]): KeyLock[] {
 function waitsForItself(key: string): LockConfigError {
   const message = `A multi-lock holds "${key}" in two ways, or by two stores that are one: it would wait for itself.`;
   return configError('DEADLOCK', message, { key });
-}
-
-/** Ends early when one of the signals aborts. */
-function idleUntil(delay: number, signals: readonly AbortSignal[]): Promise<void> {
-  return new Promise((resolve) => {
-    const end = (): void => {
-      clearTimeout(timer);
-      for (const each of forget) each();
-      resolve();
-    };
-    const timer = after(delay, end);
-    const forget = signals.map((signal) => onAbort(signal, end));
-    if (signals.some(({ aborted }) => aborted)) end();
-  });
 }

@@ -6,6 +6,7 @@ import type { StoreWatch } from '../store/store-watch.js';
 import { idle, now } from '../util/clock.js';
 
 const FIRST_PAUSE = 50;
+/** Between two tries at a store that does not answer. */
 const LONGEST_PAUSE = 1000;
 
 /** A caller that asks for a key, a body that runs under a lease, and what is released or given up in the background. */
@@ -26,8 +27,8 @@ export class Lifecycle {
    * they do not all change the key at once, time and again.
    */
   readonly firstRenewal = (1 + 2 * Math.random()) / 3;
-  /** The locks are closed, and have waited for what is given up. A store that was closed with them refuses the rest. */
-  isDrained = false;
+  /** When what is still to be given up is left to expire, on the monotonic clock. It is set when the locks are closed. */
+  cleanUpEnd = Infinity;
   /** Follows each call that asks for a key. */
   tracing: CallTracing | undefined;
   private readonly running = { acquire: 0, body: 0, cleanUp: 0 };
@@ -48,6 +49,8 @@ export class Lifecycle {
 
   close(): void {
     this.stopWaiting();
+    // What is released now may fail with a broken connection. It is sent once more over the next one.
+    this.cleanUpEnd = now() + 4 * this.requestTimeout;
     this.end.abort();
   }
 
@@ -80,31 +83,31 @@ export class Lifecycle {
 
   /**
    * Gives up in the background what an owner may have at the store. It is sent again until the store does it, or everything has expired at `end` (on the
-   * monotonic clock). An error that is final for a caller is none here: whatever has answered, the key may be taken. The promise never rejects.
+   * monotonic clock). An error that is final for a caller is none here, because the key may be taken: the first repeats come soon, the others more and more
+   * rarely, and the end of the locks waits for one of them only. The promise never rejects.
    *
-   * @param first a promise that the first try waits for.
+   * @param error of the first try, if there was one, as {@link unknown} has returned it.
    */
   async giveUp(
     operation: 'leave' | 'release',
     tenancy: Tenancy,
     end: number,
     send: () => Promise<unknown>,
-    first?: Promise<void>,
+    error?: LockError,
   ): Promise<void> {
     this.begins('cleanUp');
-    if (first) await first;
-    let isFinal: boolean;
-    let pause = FIRST_PAUSE;
-    do {
+    const longestPause = (end - now()) / 3;
+    for (let pause = FIRST_PAUSE; ; pause = Math.min(2 * pause, error.transient ? LONGEST_PAUSE : longestPause)) {
       try {
         await send();
         break;
       } catch (cause) {
-        isFinal = !this.unknown(operation, tenancy, cause).transient;
+        error = error ? this.failed(operation, tenancy, cause) : this.unknown(operation, tenancy, cause);
       }
-      await idle(pause);
-      pause = Math.min(2 * pause, LONGEST_PAUSE);
-    } while (now() < end && !(isFinal && this.isDrained));
+      const isClosed = this.closed.aborted;
+      if (now() + pause >= Math.min(end, this.cleanUpEnd) || (isClosed && !error.transient)) break;
+      await idle(pause, isClosed ? [] : [this.closed]);
+    }
     this.ends('cleanUp');
   }
 
@@ -116,11 +119,17 @@ export class Lifecycle {
   }
 
   /** A request got no answer. Whether it was applied is unknown. */
-  unknown(operation: 'renew' | 'leave' | 'release', { key, owner }: Tenancy, cause: unknown, sentAt?: number): LockError {
-    const error = this.errorOf(cause, key, sentAt);
-    this.events.debug(() => `Could not ${operation} "${key}": ${error.message}`, { key, owner });
+  unknown(operation: 'renew' | 'leave' | 'release', tenancy: Tenancy, cause: unknown, sentAt?: number): LockError {
+    const { key, owner } = tenancy;
+    const error = this.failed(operation, tenancy, cause, sentAt);
     // The store answered that the program is wrong.
     if (!(error instanceof LockConfigError)) this.events.emit('unknown', { key, owner, operation, error });
+    return error;
+  }
+
+  private failed(operation: string, { key, owner }: Tenancy, cause: unknown, sentAt?: number): LockError {
+    const error = this.errorOf(cause, key, sentAt);
+    this.events.debug(() => `Could not ${operation} "${key}": ${error.message}`, { key, owner });
     return error;
   }
 }

@@ -152,8 +152,7 @@ export class Tenure {
       (cause: unknown) => {
         // The answer to a repeated release is not conclusive, because an earlier one may have been applied.
         this.turn.emitReleased();
-        this.runtime.unknown('release', this, cause);
-        this.giveUp(now() + this.ttl);
+        this.giveUp(now() + this.ttl, this.runtime.unknown('release', this, cause));
         this.runtime.ends('cleanUp');
         return true;
       },
@@ -262,9 +261,9 @@ export class Tenure {
     }
   }
 
-  /** @param end on the monotonic clock: the store has no lease of this owner any more. */
-  private giveUp(end: number): void {
-    void this.runtime.giveUp('release', this, end, () => this.sendRelease());
+  /** @param end on the monotonic clock: the store has no lease of this owner any more. @param error of the first try. */
+  private giveUp(end: number, error?: LockError): void {
+    void this.runtime.giveUp('release', this, end, () => this.sendRelease(), error);
   }
 
   private sendRelease(time = now()): Promise<'released' | 'lost'> {

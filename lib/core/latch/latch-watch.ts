@@ -1,5 +1,5 @@
 import type { Lifecycle } from '../holding/lifecycle.js';
-import { abortedBy, closed, LockLostError, LockTimeoutError, ownCopyOf, stopped, unanswered } from '../model/errors.js';
+import { abortedBy, closed, LockLostError, LockTimeoutError, ownCopyOf, StoreError, stopped, unanswered } from '../model/errors.js';
 import type { LockError } from '../model/errors.js';
 import type { LatchDriver, LatchState } from '../store/latch-driver.js';
 import type { WakeUps } from '../store/lease-driver.js';
@@ -37,6 +37,7 @@ export class LatchWatch extends RepeatedRequest<LatchState | undefined> {
   private looking: readonly LatchWaiter[] = [];
   /** Whether the store may have an entry of ours. */
   private mayBeNoted = false;
+  private wasNotedBefore = false;
   private forgetWakeUps: (() => void) | undefined;
 
   constructor(
@@ -78,6 +79,7 @@ export class LatchWatch extends RepeatedRequest<LatchState | undefined> {
   protected send(): Promise<LatchState | undefined> {
     const { driver, key, owner, runtime } = this;
     this.looking = [...this.waiters];
+    this.wasNotedBefore = this.mayBeNoted;
     const queue = driver.wakeUps?.isOpen === true && !runtime.stopping.aborted && this.looking.some(({ isOverdue }) => !isOverdue);
     if (queue) {
       this.mayBeNoted = true;
@@ -107,6 +109,7 @@ export class LatchWatch extends RepeatedRequest<LatchState | undefined> {
   }
 
   protected unanswered(cause: unknown): void {
+    if (cause instanceof StoreError && cause.isUnsent) this.mayBeNoted = this.wasNotedBefore;
     if (this.isStopped) return;
     const error = this.runtime.errorOf(cause, this.key, this.sentAt);
     for (const waiter of this.looking) {
@@ -141,10 +144,14 @@ export class LatchWatch extends RepeatedRequest<LatchState | undefined> {
   private end(): void {
     this.stop();
     this.onIdle();
-    const { runtime, driver, key, owner, forgetWakeUps } = this;
-    if (!this.mayBeNoted) return forgetWakeUps?.();
-    const leave = (): Promise<void> => driver.leave({ key, owner });
-    void runtime.giveUp('leave', { key, owner }, now() + LEAVING, leave, this.settled).then(forgetWakeUps);
+    if (this.mayBeNoted) this.runtime.inBackground(this.settled.then(() => this.leave()));
+    else this.forgetWakeUps?.();
+  }
+
+  private async leave(): Promise<void> {
+    const { runtime, driver, key, owner } = this;
+    if (this.mayBeNoted) await runtime.giveUp('leave', { key, owner }, now() + LEAVING, () => driver.leave({ key, owner }));
+    this.forgetWakeUps?.();
   }
 }
 

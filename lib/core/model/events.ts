@@ -75,7 +75,10 @@ export interface LockEvents {
   };
   /** An operator has taken a key away by force. At the process of the operator it has no `kind` and no `label`. */
   forced: Partial<LockEvent> & { readonly key: string; readonly owner: string; readonly token: number | null } & Revocation;
-  /** A renewal, a release or a give-up got no reply. It is repeated until it gets one, or the lease has ended. */
+  /**
+   * A renewal, a release or a give-up got no reply. It is repeated until it gets one, or the lease has ended. The repeats of a release or a give-up emit
+   * nothing more.
+   */
   unknown: { readonly key: string; readonly owner: string; readonly operation: 'renew' | 'release' | 'leave'; readonly error: LockError };
   /** The event loop stood still for more than a third of the `keyTimeout` of a lease that it should renew. */
   lag: { readonly key: string; readonly lag: number; readonly keyTimeout: number };

@@ -1,5 +1,6 @@
 import { uptime } from 'node:os';
 import { performance as machine } from 'node:perf_hooks';
+import { onAbort } from './abort.js';
 import { detached } from './detached.js';
 
 export const HOUR = 3_600_000;
@@ -127,9 +128,19 @@ export class Alarm {
   }
 }
 
-/** Resolves after `delay` milliseconds. It does not keep the process alive. */
-export function idle(delay: number): Promise<void> {
-  return new Promise((resolve) => void after(delay, resolve).unref());
+/** Resolves after `delay` milliseconds, or as soon as one of the signals aborts. @param keepsAlive whether the process stays for it. */
+export function idle(delay: number, signals: readonly AbortSignal[] = [], keepsAlive = false): Promise<void> {
+  return new Promise((resolve) => {
+    const end = (): void => {
+      clearTimeout(timer);
+      for (const each of forget) each();
+      resolve();
+    };
+    const timer = after(delay, end);
+    if (!keepsAlive) timer.unref();
+    const forget = signals.map((signal) => onAbort(signal, end));
+    if (signals.some(({ aborted }) => aborted)) end();
+  });
 }
 
 /** The result of the work. @throws what `late` makes, if it has not settled within so many milliseconds: a client may never settle what it was asked. */
