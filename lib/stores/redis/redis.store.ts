@@ -8,7 +8,8 @@ import { RedisCountDownLatchDriver } from './count-down-latch.driver.js';
 import { nodeRedisAdapter } from './clients.cjs';
 import { RedisMutexDriver } from './mutex.driver.js';
 import type { NodeRedisClient } from './node-redis/node-redis.client.js';
-import { connect, duplicateOf, onceDemoted } from './connection/own.client.js';
+import { duplicateOf } from './connection/duplicates.js';
+import { connect, onceDemoted } from './connection/own.client.js';
 import type { RedisClient } from './connection/redis.client.js';
 import { RedisConnection } from './connection/redis.connection.js';
 import { RedisUptime } from './connection/redis.uptime.js';
@@ -132,7 +133,7 @@ function clientOf(lent: RedisClient | NodeRedisClient): RedisClient {
 function ackedConnection(connection: RedisConnection, replicas: number, isOwned: boolean): RedisConnection {
   const { client, requestTimeout } = connection;
   const duplicate = (): RedisClient =>
-    isOwned ? client.duplicate({ reconnectOnError: onceDemoted() }) : duplicateOf(client, requestTimeout);
+    isOwned ? client.duplicate({ reconnectOnError: onceDemoted() }) : duplicateOf(client, requestTimeout, client.condition?.select ?? client.options?.db);
   const own = client.isCluster ? client : duplicate();
   return new RedisConnection(own, requestTimeout, own !== client, replicas, connection);
 }

@@ -1,6 +1,6 @@
 import { Redis, type RedisOptions } from 'ioredis';
 import { Redis as Five } from 'ioredis-v5';
-import { StoreError } from 'nestjs-distributed-lock/core';
+import { type Lease, StoreError } from 'nestjs-distributed-lock/core';
 import type { NodeRedisClient, RedisClient } from 'nestjs-distributed-lock/redis';
 import * as five from 'redis';
 import * as six from 'redis-v6';
@@ -80,7 +80,9 @@ function overIoredis(Client: typeof Redis, proxy: TcpProxy, options: RedisOption
   client.on('error', () => undefined);
   setting.finally(() => client.disconnect());
   const set = (key: string) => client.set(key, 1).catch(() => undefined);
-  return { client, set, select: (db) => client.select(db), isOpen: () => client.status === 'ready' };
+  // With a commandTimeout it may be too late on a busy machine.
+  const select = (db: number) => eventually(() => client.select(db).catch(() => false));
+  return { client, set, select, isOpen: () => client.status === 'ready' };
 }
 
 function overNodeRedis({ createClient }: typeof five, proxy: TcpProxy): App {
@@ -167,11 +169,79 @@ describe('a lent client of ioredis 5 or 6, or node-redis 5 or 6, over which the 
     for (const { locks, key } of all) await locks.using(key, () => undefined, woken);
     proxy.silence();
     const leases = await Promise.all(all.map(({ locks }, index) => locks.acquire(`next:${index}`, woken)));
-    await setting.redis.select(1);
-    setting.finally(() => setting.redis.select(0));
-    for (const lease of leases) {
-      expect(await setting.redis.get(lease.key)).toBe(lease.owner);
-      await lease.release();
-    }
+    await areInDatabase1(leases);
+  });
+});
+
+it('a lent client of ioredis is not replaced by one whose SELECT is refused, which would go on in database 0', async () => {
+  await setting.redis.acl('SETUSER', 'shop', 'on', '>secret', '~*', '&*', '+@all');
+  const proxy = await setting.proxy();
+  const client = setting.client({ ...proxy.connection, username: 'shop', password: 'secret', db: 1 });
+  const locks = setting.overIoredis({ client, requestTimeout: 2_000 });
+  await locks.using(KEY, () => undefined, woken);
+  await setting.redis.acl('SETUSER', 'shop', '-select');
+  proxy.silence();
+  for (let i = 0; i < 4; i++) expect(await rejection(locks.tryAcquire(KEY))).toBeInstanceOf(StoreError);
+  await setting.redis.acl('SETUSER', 'shop', '+select');
+  await areInDatabase1([await locks.acquire(KEY, { ...woken, retryInterval: 100 })]);
+});
+
+/** They are held there, and there only, and are released. */
+async function areInDatabase1(leases: Lease[]): Promise<void> {
+  const redis = setting.client({ db: 1 });
+  for (const lease of leases) {
+    expect(await redis.get(lease.key)).toBe(lease.owner);
+    expect(await setting.redis.exists(lease.key)).toBe(0);
+    expect(await lease.release()).toBe(true);
+  }
+}
+
+/** The request by which a store asks for the database. */
+const asksForDatabase = (request: Buffer): boolean => request.includes('CLIENT\r\n$4\r\nINFO');
+
+describe('lent clients of node-redis 5 and 6 in another database than that of their options', () => {
+  const each = (options: five.RedisClientOptions = {}) =>
+    Promise.all(
+      [five, six as unknown as typeof five].map(async ({ createClient }, index) => {
+        const proxy = await setting.proxy();
+        const client = createClient({ ...options, socket: { ...proxy.connection, reconnectStrategy: () => 50 } });
+        client.on('error', () => undefined);
+        setting.finally(() => client.isOpen && client.destroy());
+        await client.connect();
+        await client.select(1);
+        const logger = { warn: jest.fn(), error: jest.fn() };
+        const locks = setting.overIoredis({ client, requestTimeout: 2_000 }, { logger });
+        const lines = () => logger.warn.mock.calls.map(([line]) => String(line)).filter((line) => line.includes('NDL_CLIENT_SILENT'));
+        const acquire = () => locks.acquire(`order:${index}`, { ...woken, retryInterval: 100 });
+        await (await acquire()).release();
+        return { proxy, acquire, fails: () => rejection(locks.tryAcquire(KEY)), lines };
+      }),
+    );
+
+  it('whose next connection is silent from the start are replaced by one in the same database', async () => {
+    const all = (await each()).map(async ({ proxy, acquire, lines }) => {
+      const loss = proxy.dropReplyTo(asksForDatabase, { then: 'silence' });
+      proxy.cut();
+      await areInDatabase1([await acquire()]);
+      expect(loss.lost).toBe(1);
+      expect(lines()).toHaveLength(1);
+    });
+    await Promise.all(all);
+  });
+
+  it('which the server does not tell stay when they go silent, and one line says why', async () => {
+    await setting.redis.acl('SETUSER', 'shop', 'on', '>secret', '~*', '&*', '+@all', '-client|info');
+    const all = (await each({ username: 'shop', password: 'secret' })).map(async ({ proxy, acquire, fails, lines }) => {
+      proxy.silence();
+      await eventually(async () => {
+        expect(await fails()).toBeInstanceOf(StoreError);
+        expect(lines()).not.toEqual([]);
+      });
+      for (let i = 0; i < 2; i++) expect(await fails()).toBeInstanceOf(StoreError);
+      expect(lines()).toEqual([expect.stringMatching(/^Redis has answered nothing for \d.* allow the user CLIENT INFO/)]);
+      proxy.cut();
+      await areInDatabase1([await acquire()]);
+    });
+    await Promise.all(all);
   });
 });

@@ -12,9 +12,11 @@ export class ConnectionFacts {
   astray: StoreError | undefined;
   /** Whether it has answered anything over this connection or one before: it is a Redis. */
   hasAnswered = false;
-  /** The database of a client of node-redis, which does not tell it. */
-  database: number | undefined;
+  /** Whether to replace the client was decided. */
+  isDecided = false;
   private isChecked = false;
+  /** The database that the server has reported. */
+  private reported: number | undefined;
   /** Whether the text of a script has to be sent, by the node and the hash: the node does not know it, or has answered it. */
   private readonly whole = new Map<string, boolean>();
   /** Since when nodes that were asked have answered nothing. */
@@ -32,7 +34,13 @@ export class ConnectionFacts {
     const next = new ConnectionFacts(this.client);
     if (this.isMisledNextTime) next.misled = this.misled;
     next.hasAnswered = this.hasAnswered;
+    next.reported = this.reported;
     return next;
+  }
+
+  /** The database of the connection. A client of node-redis goes back to the one that its app has selected. `undefined`: nobody has reported it. */
+  get database(): number | undefined {
+    return this.client.condition?.select ?? this.reported;
   }
 
   /** @returns whether to send the text of the script. */
@@ -69,8 +77,8 @@ export class ConnectionFacts {
     const check = (info: unknown): void => {
       const [, db] = /\bdb=(\d+)/.exec(String(info)) ?? [];
       if (db === undefined) return;
-      this.database = Number(db);
-      if (chosen !== undefined) this.astray = strayed(chosen, this.database);
+      this.reported = Number(db);
+      if (chosen !== undefined) this.astray = strayed(chosen, this.reported);
     };
     client.call('CLIENT', 'INFO').then(check, () => undefined);
   }

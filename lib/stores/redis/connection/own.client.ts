@@ -2,12 +2,10 @@
 /** @ts-ignore -- without ioredis its options have no type */
 import type { ClusterOptions, RedisOptions } from 'ioredis';
 import { configError } from '../../../core/model/errors.js';
-import { idle, inTime, now } from '../../../core/util/clock.js';
-import { detached } from '../../../core/util/detached.js';
+import { now } from '../../../core/util/clock.js';
 import { ioredis } from '../clients.cjs';
 import type { RedisStoreOptions } from '../redis.store.js';
 import type { RedisClient } from './redis.client.js';
-import type { RedisConnection } from './redis.connection.js';
 
 const LONGEST_RECONNECT_DELAY = 500;
 /** Milliseconds until a Cluster client asks again, where the node that should have the key does not serve it. */
@@ -39,62 +37,10 @@ export function connect(options: Exclude<RedisStoreOptions, { client: unknown }>
   return new Redis({ ...ours, ...options.options, lazyConnect: true });
 }
 
-/**
- * Makes a client of our own to what this one leads to, and to the same database, which an app may choose by SELECT.
- *
- * @param database the one that is used, where the client does not know it.
- */
-export function duplicateOf(client: RedisClient, requestTimeout: number, database?: number): RedisClient {
-  if (client.isCluster) {
-    const { redisOptions } = client.options as ClusterOptions;
-    const ours = ownClusterOptions(requestTimeout);
-    return client.duplicate([], { ...ours, redisOptions: { ...redisOptions, ...ours.redisOptions } });
-  }
-  const db = client.condition?.select ?? database ?? client.options?.db;
-  return client.duplicate({ ...ownOptions(requestTimeout), db });
-}
-
-/**
- * Makes a duplicate of the client, and asks the server over it, and after that once more over the client, which may have been silent because the server
- * was away. Resolves after a `requestTimeout` for its answer; to `undefined` if there is one, or none over the duplicate.
- *
- * @param key whose node of a Cluster is asked.
- * @param isSilent whether there was no answer over the client.
- */
-export async function answeringDuplicate(
-  connection: RedisConnection,
-  key: string | undefined,
-  isSilent: () => boolean,
-): Promise<RedisClient | undefined> {
-  const { client, requestTimeout, facts } = connection;
-  let duplicate: RedisClient | undefined;
-  const ask = (one: RedisClient): Promise<unknown> => (one.isCluster && key !== undefined ? one.call('EXISTS', key) : one.call('TIME'));
-  const reach = async (one: RedisClient): Promise<void> => {
-    await one.connect();
-    await ask(one);
-  };
-  try {
-    // A client that an app has wrapped may not be able to make one.
-    const made = (duplicate = duplicateOf(client, requestTimeout, facts.database));
-    made.on('error', () => undefined);
-    await inTime(
-      requestTimeout,
-      detached(() => reach(made)),
-      () => new Error('The duplicate is not answered.'),
-    );
-    await Promise.all([connection.request(ask, key).catch(() => undefined), idle(requestTimeout)]);
-    if (isSilent()) return duplicate;
-  } catch {
-    // The server is away.
-  }
-  duplicate?.disconnect();
-  return undefined;
-}
-
 const reconnectDelay = (times: number): number => Math.min(50 * times, LONGEST_RECONNECT_DELAY);
 
 /** A client of our own is usable within a second of the server's return. Single, it repeats nothing by itself, since we do. */
-function ownOptions(requestTimeout: number): RedisOptions {
+export function ownOptions(requestTimeout: number): RedisOptions {
   return {
     lazyConnect: true,
     // ioredis 5 keeps the process alive for as long where a connection is closed while it is made.
@@ -115,7 +61,7 @@ function ownOptions(requestTimeout: number): RedisOptions {
   };
 }
 
-function ownClusterOptions(requestTimeout: number): ClusterOptions {
+export function ownClusterOptions(requestTimeout: number): ClusterOptions {
   return {
     lazyConnect: true,
     clusterRetryStrategy: reconnectDelay,

@@ -6,9 +6,9 @@ import { detached } from '../../../core/util/detached.js';
 import { senderTo } from './redis.pipelines.js';
 import type { RedisRequest } from './redis.request.js';
 import { ConnectionFacts } from './connection.facts.js';
-import { answeringDuplicate } from './own.client.js';
+import { duplicateOfSilent } from './duplicates.js';
 import { hasGivenUp, isReady, nodeOf, nodesOf, type RedisClient, usesTls } from './redis.client.js';
-import { closed, GIVEN_UP, isAnswer, isOfSelect, isRedirection, notConnected, silent, storeErrorOf, unsent } from './redis.errors.js';
+import { closed, GIVEN_UP, isAnswer, isOfSelect, isRedirection, notConnected, storeErrorOf, unsent } from './redis.errors.js';
 import { recall, type ScriptSender } from './script.sender.js';
 
 /** Milliseconds until a client that has ended is connected again. */
@@ -28,7 +28,6 @@ export class RedisConnection {
   facts: ConnectionFacts;
   /** When ioredis began to ask the server what it is. */
   private connectedAt = 0;
-  private isReplacing = false;
   readonly warnings: StoreWarnings;
   lastError: unknown;
   /** Called when a connection breaks; with what to do, where a client that is not ours has ended by itself. */
@@ -85,7 +84,8 @@ export class RedisConnection {
     this.requests.stop();
     for (const request of this.requests.open) this.fail(request, closed());
     this.given.off('close', ignored);
-    if (client !== this.given) this.use(this.given, false);
+    if (client === this.given) this.facts = this.facts.ofNext();
+    else this.use(this.given, false);
   }
 
   private use(client: RedisClient, isOwned: boolean): void {
@@ -166,25 +166,24 @@ export class RedisConnection {
     if (since === undefined || now() < since + this.requestTimeout) return;
     // ioredis ends the connections to the nodes of a Cluster of our own by itself.
     if (isOwned && !client.isCluster && (request.isSent || client.status === 'connect')) client.disconnect(true);
-    else if (!isOwned && request.isSent && !this.isReplacing) void this.replace(request, since);
+    else if (!isOwned && request.isSent && !this.isClosed) void this.replace(request, since);
   }
 
-  /** Goes on over a duplicate of the client until the store is closed, if the server answers over that alone. */
+  /** Goes on over a duplicate of a silent client until the store is closed. */
   private async replace(request: RedisRequest, since: number): Promise<void> {
-    const { given, facts } = this;
-    const isSilent = (): boolean => !this.isClosed && this.facts === facts && facts.silentSince(nodeOf(request)) === since;
-    this.isReplacing = true;
-    const duplicate = await answeringDuplicate(this, request.key, isSilent);
-    this.isReplacing = false;
+    const duplicate = await duplicateOfSilent(this, request, since);
     if (!duplicate) return;
-    this.warnings.warn(silent(now() - since), 'NDL_CLIENT_SILENT');
+    // node-redis drops what it has not written yet when its connection breaks, but only while somebody listens.
+    this.given.on('close', ignored);
+    this.onClose();
+    this.moveTo(duplicate);
+  }
+
+  private moveTo(client: RedisClient): void {
     const waiting = [...this.unsent];
     for (const each of waiting) this.stopWaiting(each);
     this.stopListening();
-    // node-redis drops what it has not written yet when its connection breaks, but only while somebody listens.
-    given.on('close', ignored);
-    this.onClose();
-    this.use(duplicate, true);
+    this.use(client, true);
     this.listen();
     for (const each of waiting) this.sendWhenReady(each);
   }

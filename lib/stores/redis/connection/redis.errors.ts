@@ -105,8 +105,14 @@ export function closed(): StoreError {
   return new StoreError('The Redis client is closed.', { transient: false, isUnsent: true });
 }
 
-/** The warning about a lent client. @param silence milliseconds. */
-export function silent(silence: number): string {
+/** Advice where the database of a lent client is not known. */
+export const TELL_DATABASE = 'allow the user CLIENT INFO, by +client|info';
+
+/** The warning about a lent client. @param silence milliseconds. @param isReplaced false: nobody knows in which database its locks are. */
+export function silent(silence: number, isReplaced: boolean): string {
   const problem = `Redis has answered nothing for ${duration(silence)} over the client that the store was given, but answers over a duplicate of it`;
-  return `${problem}: its connection is half open, or the app keeps it busy. The store uses the duplicate until it is closed.`;
+  const outcome = isReplaced
+    ? 'The store uses the duplicate until it is closed.'
+    : `The store does not use the duplicate, because it does not know the database of the client: ${TELL_DATABASE}.`;
+  return `${problem}: its connection is half open, or the app keeps it busy. ${outcome}`;
 }

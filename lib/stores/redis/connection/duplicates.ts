@@ -1,0 +1,86 @@
+// eslint-disable-next-line @typescript-eslint/ban-ts-comment -- it must also hold where there is no error
+/** @ts-ignore -- without ioredis its options have no type */
+import type { ClusterOptions } from 'ioredis';
+import { idle, inTime, now } from '../../../core/util/clock.js';
+import { detached } from '../../../core/util/detached.js';
+import { ownClusterOptions, ownOptions } from './own.client.js';
+import { nodeOf, type RedisClient } from './redis.client.js';
+import type { RedisConnection } from './redis.connection.js';
+import { isOfSelect, silent } from './redis.errors.js';
+import type { RedisRequest } from './redis.request.js';
+
+/**
+ * Makes a client of our own to what this one leads to.
+ *
+ * @param db the database of the client, unless it is of a Cluster: an app may have chosen another one than its options say.
+ */
+export function duplicateOf(client: RedisClient, requestTimeout: number, db: number | undefined): RedisClient {
+  if (client.isCluster) {
+    const { redisOptions } = client.options as ClusterOptions;
+    const ours = ownClusterOptions(requestTimeout);
+    return client.duplicate([], { ...ours, redisOptions: { ...redisOptions, ...ours.redisOptions } });
+  }
+  return client.duplicate({ ...ownOptions(requestTimeout), db });
+}
+
+/**
+ * Makes a duplicate of a lent client that is silent, if the server answers over that alone, and the database of the client is known. It is decided once
+ * for a connection, and a warning says how.
+ *
+ * @param request has got no answer: on a Cluster its node is asked.
+ * @param since when the client is silent.
+ */
+export async function duplicateOfSilent(
+  connection: RedisConnection,
+  request: RedisRequest,
+  since: number,
+): Promise<RedisClient | undefined> {
+  const { client, facts } = connection;
+  if (facts.isDecided) return undefined;
+  facts.isDecided = true;
+  const isSilent = (): boolean => connection.facts === facts && facts.silentSince(nodeOf(request)) === since;
+  const duplicate = await answeringDuplicate(connection, request.key, isSilent);
+  facts.isDecided = duplicate !== undefined;
+  if (!duplicate) return undefined;
+  const isKnown = client.isCluster === true || facts.database !== undefined;
+  connection.warnings.warn(silent(now() - since, isKnown), 'NDL_CLIENT_SILENT');
+  if (isKnown) return duplicate;
+  duplicate.disconnect();
+  return undefined;
+}
+
+/**
+ * Asks the server over a duplicate, and after that once more over the client, which may have been silent because the server was away. Resolves after a
+ * `requestTimeout` for its answer; to `undefined` if there is one, or none over the duplicate.
+ */
+async function answeringDuplicate(
+  connection: RedisConnection,
+  key: string | undefined,
+  isSilent: () => boolean,
+): Promise<RedisClient | undefined> {
+  const { client, requestTimeout, facts } = connection;
+  let duplicate: RedisClient | undefined;
+  // ioredis would go on in database 0.
+  let isAstray = false;
+  const ask = (one: RedisClient): Promise<unknown> => (one.isCluster && key !== undefined ? one.call('EXISTS', key) : one.call('TIME'));
+  const reach = async (one: RedisClient): Promise<void> => {
+    await one.connect();
+    await ask(one);
+  };
+  try {
+    // A client that an app has wrapped may not be able to make one.
+    const made = (duplicate = duplicateOf(client, requestTimeout, facts.database));
+    made.on('error', (cause) => (isAstray ||= isOfSelect(cause)));
+    await inTime(
+      requestTimeout,
+      detached(() => reach(made)),
+      () => new Error('The duplicate is not answered.'),
+    );
+    await Promise.all([connection.request(ask, key).catch(() => undefined), idle(requestTimeout)]);
+    if (isSilent() && !isAstray) return duplicate;
+  } catch {
+    // The server is away.
+  }
+  duplicate?.disconnect();
+  return undefined;
+}
