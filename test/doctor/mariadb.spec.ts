@@ -10,6 +10,10 @@ import { examined, startLines, useChanges, type Examined } from './examined.js';
 
 let server: MariadbServer;
 let admin: Connection;
+/** How it calls the two ends of replication, and the variable of read-only transactions. */
+let words: typeof OF_MYSQL | typeof OF_MARIADB;
+const OF_MARIADB = { source: 'master', aReplica: 'slave', readOnly: 'tx_read_only' };
+const OF_MYSQL = { source: 'source', aReplica: 'replica', readOnly: 'transaction_read_only' };
 beforeAll(async () => {
   server = await startMariadb({
     port: 'free',
@@ -17,6 +21,7 @@ beforeAll(async () => {
     args: ['--max-connections=20', '--log-bin', '--sync-binlog=1', '--server-id=1'],
   });
   admin = await createConnection({ ...server.connection, multipleStatements: true });
+  words = JSON.stringify((await admin.query('SELECT VERSION()'))[0]).includes('MariaDB') ? OF_MARIADB : OF_MYSQL;
   await admin.query('CREATE DATABASE shop');
   await admin.query(mysqlSchema({ table: 'shop.distributed_lock' }));
 });
@@ -54,20 +59,30 @@ describe('the doctor of MariaDB', () => {
   it.each([
     ['durability', 'innodb_flush_log_at_trx_commit 2, sync_binlog 1', 'yes', ...global('innodb_flush_log_at_trx_commit', 2, 1), {}],
     ['durability', 'innodb_flush_log_at_trx_commit 1, sync_binlog 0', 'yes', ...global('sync_binlog', 0, 1), {}],
-    ['role', 'transactions are read-only', 'no', ...global('tx_read_only', 1, 0), {}],
+    ['role', 'transactions are read-only', 'no', ...global('READ_ONLY_TRANSACTIONS', 1, 0), {}],
     ['role', 'read_only', 'no', ...global('read_only', 1, 0), { grants: 'SELECT, INSERT, UPDATE, DELETE' }],
     ['table', '`absent` is missing', 'no', 'SELECT 1', 'SELECT 1', { table: 'absent' }],
-    ['table', '`odd` is of Aria', 'no', `${make} MODIFY id varbinary(500) NOT NULL, ENGINE = Aria`, drop, { table: 'odd' }],
+    ['table', '`odd` is of MyISAM', 'no', `${make} MODIFY id varbinary(500) NOT NULL, ENGINE = MyISAM`, drop, { table: 'odd' }],
     ['table', '`odd` has no id varbinary(2048)', 'no', `${make} MODIFY id varbinary(100)`, drop, { table: 'odd' }],
     ['table', '`odd` has no fence bigint', 'no', `${make} DROP fence`, drop, { table: 'odd' }],
     ['table', '`odd` has no PRIMARY KEY (id)', 'no', `${make} DROP PRIMARY KEY`, drop, { table: 'odd' }],
   ])('finds by the check %s: %s', async (id, seen, efficiency, statement, undo, { table, grants }: { table?: string; grants?: string }) => {
-    await changes.change(statement, undo);
+    const named = (sql: string): string => sql.replace('READ_ONLY_TRANSACTIONS', words.readOnly);
+    await changes.change(named(statement), named(undo));
     const url = grants === undefined ? urlOf() : await asGuest(grants);
     const { of, verdict } = await look({ url, ...(table !== undefined && { table }) });
     expect(of(id)).toMatchObject({ state: 'bad', seen });
     expect(verdict.efficiency).toBe(efficiency);
     expect(verdict.text).toContain(`(${id})`);
+  });
+
+  it.each([
+    ["sql_mode = 'ANSI'", 'sql_mode = DEFAULT'],
+    ['sql_quote_show_create = 0', 'sql_quote_show_create = 1'],
+  ])('knows a right table where %s', async (setting, undo) => {
+    await changes.change(`SET GLOBAL ${setting}`, `SET GLOBAL ${undo}`);
+    expect((await look()).of('table')).toMatchObject({ state: 'ok', seen: '`distributed_lock`, InnoDB' });
+    expect((await look({ table: 'shop.distributed_lock' })).of('table')).toMatchObject({ state: 'ok' });
   });
 
   it('finds by the lock that it tries that a user may not write', async () => {
@@ -86,27 +101,36 @@ describe('the doctor of MariaDB', () => {
       "CREATE USER copier@'127.0.0.1'; GRANT REPLICATION SLAVE ON *.* TO copier@'127.0.0.1'",
       "DROP USER copier@'127.0.0.1'",
     );
-    await other.query(`CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT=${server.port}, MASTER_USER='copier'; START SLAVE`);
+    const { source, aReplica } = words;
+    if (words === OF_MYSQL) {
+      // MariaDB has them built in.
+      await admin.query("INSTALL PLUGIN rpl_semi_sync_source SONAME 'semisync_source.so'");
+      await other.query("INSTALL PLUGIN rpl_semi_sync_replica SONAME 'semisync_replica.so'");
+      const from = `SOURCE_HOST = '127.0.0.1', SOURCE_PORT = ${server.port}, SOURCE_USER = 'copier', GET_SOURCE_PUBLIC_KEY = 1`;
+      await other.query(`CHANGE REPLICATION SOURCE TO ${from}; START REPLICA`);
+    } else {
+      await other.query(`CHANGE MASTER TO MASTER_HOST='127.0.0.1', MASTER_PORT=${server.port}, MASTER_USER='copier'; START SLAVE`);
+    }
     const asynchronous = { state: 'warn', seen: 'replicas: 1, asynchronous' };
     await eventually(async () => {
       const { of, verdict } = await look();
       expect(of('replication')).toMatchObject(asynchronous);
       expect(verdict.correctness).toBe('token');
     });
-    await other.query('SET GLOBAL rpl_semi_sync_slave_enabled = 1; STOP SLAVE; START SLAVE');
-    await changes.change('SET GLOBAL rpl_semi_sync_master_enabled = 1', 'SET GLOBAL rpl_semi_sync_master_enabled = 0');
+    await other.query(`SET GLOBAL rpl_semi_sync_${aReplica}_enabled = 1; STOP ${aReplica}; START ${aReplica}`);
+    const set = (name: string, value: string, before: string) =>
+      changes.change(`SET GLOBAL rpl_semi_sync_${source}_${name} = ${value}`, `SET GLOBAL rpl_semi_sync_${source}_${name} = ${before}`);
+    await set('wait_point', "'AFTER_COMMIT'", "'AFTER_SYNC'");
+    await set('enabled', '1', '0');
     await eventually(async () =>
       expect((await look()).of('replication')).toMatchObject({
         state: 'warn',
         seen: 'replicas: 1, semi-synchronous for 10000 ms, AFTER_COMMIT',
-        advice: expect.stringContaining('rpl_semi_sync_master_timeout = 4294967295 and rpl_semi_sync_master_wait_point = AFTER_SYNC'),
+        advice: expect.stringContaining('rpl_semi_sync_source_timeout = 4294967295 and rpl_semi_sync_source_wait_point = AFTER_SYNC'),
       }),
     );
-    await changes.change('SET GLOBAL rpl_semi_sync_master_timeout = 4294967295', 'SET GLOBAL rpl_semi_sync_master_timeout = 10000');
-    await changes.change(
-      "SET GLOBAL rpl_semi_sync_master_wait_point = 'AFTER_SYNC'",
-      "SET GLOBAL rpl_semi_sync_master_wait_point = 'AFTER_COMMIT'",
-    );
+    await set('timeout', '4294967295', '10000');
+    await set('wait_point', "'AFTER_SYNC'", "'AFTER_COMMIT'");
     await eventually(async () => expect((await look()).of('replication')).toMatchObject({ state: 'ok' }));
   });
 
@@ -154,6 +178,18 @@ describe('the doctor of MariaDB', () => {
     const pool = createPool({ host: '127.0.0.1', port: server.port, user: 'shop', password: 's3cret' });
     changes.finally(() => pool.end());
     expect(await lines({ pool, table: 'shop.distributed_lock' })).toContain(` at ${at}, table \`shop\`.\`distributed_lock\`, answers in `);
+  });
+
+  it.each([
+    ['OFF', 'warn', 'Group Replication, several primaries'],
+    ['ON', 'ok', 'no replicas'],
+  ])('judges Group Replication, one primary %s, as %s', async (isSingle, state, seen) => {
+    const variables = [
+      ['group_replication_group_name', 'aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa'],
+      ['group_replication_single_primary_mode', isSingle],
+    ];
+    const { of } = await behind((sql, rows) => (sql.includes('group_replication') ? variables : rows));
+    expect(of('replication')).toMatchObject({ state, seen });
   });
 
   it('finds Galera', async () => {

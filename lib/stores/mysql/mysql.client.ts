@@ -17,6 +17,9 @@ const STATUS = 3;
 /** Autocommit alone. */
 const COMMITTED = 2;
 
+/** Characters of a statement in the list of processes. */
+const SHOWN = 100;
+
 /** Sends statements over a pool of its own, each with a time limit. A connection that has not answered in time is closed: nobody knows what it would answer next. */
 export class MysqlClient {
   private readonly pool: Pool;
@@ -97,17 +100,16 @@ export class MysqlClient {
   /** A statement that waits at the server waits on, though nobody reads its answer. Until it is over, its connection is kept: so no more than `max` wait. */
   private async cancel(connection: PoolConnection, sql: string, asked: Promise<unknown>): Promise<void> {
     const killer = this.makePool(1);
-    const ask = (text: string, values: unknown[]) =>
+    const ask = (text: string, values: unknown[] = []) =>
       inTime(this.requestTimeout, killer.query({ sql: text, values, rowsAsArray: true }), () => this.late('did not answer'));
-    const [start = ''] = sql.split('?', 1);
+    const start = sql.split('?', 1)[0]!.slice(0, SHOWN);
     const id = connection.threadId;
     connected(killer, ({ stream }) => stream.unref());
     for (let isOver = false; !isOver; isOver ||= await isSettledWithin(this.requestTimeout, asked)) {
       try {
         // By its text, too: another server may have another statement of this number.
-        const same = 'SELECT 1 FROM information_schema.PROCESSLIST WHERE ID = ? AND LEFT(INFO, ?) = ?';
-        const [rows] = await ask(same, [id, start.length, start]);
-        isOver = (rows as Row[]).length === 0;
+        const [rows] = await ask('SHOW PROCESSLIST');
+        isOver = !(rows as Row[]).some((row) => Number(row[0]) === id && String(row[7]).startsWith(start));
         if (!isOver) await ask('KILL QUERY ?', [id]);
       } catch (error) {
         isOver = !storeErrorOf(error).isRefusal;
