@@ -1,9 +1,10 @@
 // Programs of Debian releases other than this machine's, unpacked into a folder with their own libraries. Nothing is installed, and apt's own lists
 // and configuration stay as they are.
 import { spawnSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
+const DAY = 86_400_000;
 const KEYRING = '/usr/share/keyrings/debian-archive-keyring.gpg';
 
 /** The packages of one release, from the mirror that this machine uses. */
@@ -31,8 +32,10 @@ export class DebianRelease {
     };
   }
 
-  /** @throws what apt says, where the mirror has no such release */
+  /** Asks the mirror again after a day. @throws what apt says, where the mirror has no such release */
   update() {
+    const done = join(this.#folder, 'state/updated');
+    if (existsSync(done) && Date.now() - statSync(done).mtimeMs < DAY) return;
     for (const name of ['state/lists/partial', 'cache/archives/partial']) mkdirSync(join(this.#folder, name), { recursive: true });
     writeFileSync(this.#options['Dir::State::status'], '');
     // What is not a release of its own stands on another one.
@@ -41,55 +44,72 @@ export class DebianRelease {
     if (existsSync(KEYRING)) lines.push(`Signed-By: ${KEYRING}`);
     writeFileSync(this.#options['Dir::Etc::sourcelist'], `${lines.join('\n')}\n`);
     this.#apt('apt-get', ['update', '--error-on=any']);
+    writeFileSync(done, '');
   }
 
-  /** @returns {string | undefined} the version of a package in this release itself */
-  versionOf(name) {
-    const lines = this.#apt('apt-cache', ['madison', name]).split('\n');
-    const own = lines.map((line) => line.split('|').map((part) => part.trim()));
-    return own.find(([, , where]) => where?.includes(` ${this.suite}/main `))?.[1];
+  /** @returns {Map<string, string>} of these packages, the versions of those that this release itself has */
+  versionsOf(names) {
+    const lines = this.#apt('apt-cache', ['madison', ...names]).split('\n');
+    const own = lines
+      .map((line) => line.split('|').map((part) => part.trim()))
+      .filter(([, , where]) => where?.includes(` ${this.suite}/main `));
+    // The newest is the first.
+    return new Map(own.reverse());
   }
 
-  /** @returns {string} a folder with the files of the package and of all that it needs */
-  unpack(name, version) {
+  /**
+   * @param {string[]} [others] packages that are unpacked with it; default: all that it needs
+   * @returns {string} a folder with the files of the package
+   */
+  unpack(name, version, others) {
     const root = join(this.#folder, `${name}_${version.replace(/[^\w.+~-]/g, '_')}`);
     const done = join(root, '.unpacked');
     if (existsSync(done)) return root;
     rmSync(root, { recursive: true, force: true });
     const archives = join(this.#folder, 'cache/archives');
     for (const file of debsIn(archives)) rmSync(join(archives, file));
-    this.#apt('apt-get', ['install', '--download-only', '--yes', '--no-install-recommends', '-t', this.suite, `${name}=${version}`]);
+    const wanted = ['-t', this.suite, `${name}=${version}`, ...(others ?? [])];
+    if (others) this.#apt('apt-get', ['download', ...wanted], archives);
+    else this.#apt('apt-get', ['install', '--download-only', '--yes', '--no-install-recommends', ...wanted]);
     mkdirSync(root, { recursive: true });
     for (const file of debsIn(archives)) run('dpkg', ['-x', join(archives, file), root]);
     writeFileSync(done, '');
     return root;
   }
 
-  #apt(command, args) {
+  #apt(command, args, cwd) {
     const options = Object.entries(this.#options).flatMap(([name, value]) => ['-o', `${name}=${value}`]);
-    return run(command, [...options, ...args]);
+    return run(command, [...options, ...args], { cwd });
   }
 }
 
 /**
- * A script that starts a program of an unpacked folder by the loader and with the libraries of that folder.
+ * Puts scripts in the places of programs of an unpacked folder, which start them by the loader and with the libraries of that folder. There they find
+ * each other, and their files, beside themselves.
  *
- * @param program its path in the folder. Programs that act by their name see its last part.
+ * @param {string[]} programs their paths
+ * @returns {string[]} the same paths
  */
-export function wrapperOf(root, program) {
-  const triplet = run('dpkg-architecture', ['-qDEB_HOST_MULTIARCH'], '') || archOf(root);
-  const libraries = ['lib', 'usr/lib'].flatMap((folder) => [join(root, folder, triplet), join(root, folder)]).filter(existsSync);
+export function wrapInPlace(root, programs) {
+  const triplet = run('dpkg-architecture', ['-qDEB_HOST_MULTIARCH'], { otherwise: '' }) || archOf(root);
+  const libraries = ['lib', 'lib64', 'usr/lib', 'usr/lib64']
+    .flatMap((folder) => [join(root, folder, triplet), join(root, folder)])
+    .filter(existsSync);
   const loader = ['lib64', 'usr/lib64', `lib/${triplet}`, `usr/lib/${triplet}`, 'lib', 'usr/lib']
     .flatMap((folder) => filesIn(join(root, folder)).map((file) => join(root, folder, file)))
     // A link with an absolute target leads out of the folder.
     .find((file) => /\/ld-[^/]*\.so[^/]*$/.test(file) && existsSync(file));
-  if (!loader) throw new Error(`There is no loader of programs in ${root}.`);
-  const wrapper = join(root, program.split('/').at(-1));
+  // Where there is none, the programs are static.
+  if (!loader) return programs;
   const quoted = (text) => `'${text.replaceAll("'", `'\\''`)}'`;
-  const command = [loader, '--library-path', libraries.join(':'), join(root, program)].map(quoted).join(' ');
-  writeFileSync(wrapper, `#!/bin/sh\nexec ${command} "$@"\n`);
-  chmodSync(wrapper, 0o755);
-  return wrapper;
+  return programs.map((place) => {
+    const real = `${place}.real`;
+    if (!existsSync(real)) renameSync(place, real);
+    const command = [loader, '--argv0', place, '--library-path', libraries.join(':'), real].map(quoted).join(' ');
+    writeFileSync(place, `#!/bin/sh\nexec ${command} "$@"\n`);
+    chmodSync(place, 0o755);
+    return place;
+  });
 }
 
 /** Where this machine gets Debian's packages from. */
@@ -120,8 +140,8 @@ function debsIn(folder) {
 }
 
 /** @param otherwise what is returned where the command is missing; default: that throws */
-function run(command, args, otherwise) {
-  const { status, error, stdout, stderr } = spawnSync(command, args, { encoding: 'utf8', maxBuffer: 1 << 28, timeout: 300_000 });
+function run(command, args, { cwd, otherwise } = {}) {
+  const { status, error, stdout, stderr } = spawnSync(command, args, { cwd, encoding: 'utf8', maxBuffer: 1 << 28, timeout: 300_000 });
   if (status === 0) return stdout.trim();
   if (otherwise !== undefined) return otherwise;
   const problem = stderr

@@ -47,10 +47,12 @@ const services = {
     apt: 'postgresql',
     package: 'postgresql',
     brew: 'postgresql@17',
+    variable: 'POSTGRES_SERVER',
     beside: ['initdb', 'pg_basebackup'],
     folders: ['/usr/lib/postgresql/*/bin', '/usr/pgsql-*/bin', '/opt/homebrew/opt/postgresql*/bin', '/usr/local/opt/postgresql*/bin'],
   },
-  mariadbd: { apt: 'mariadb-server-core', package: 'mariadb-server', brew: 'mariadb', folders: ['/usr/libexec'] },
+  // Or MySQL, by the variable.
+  mariadbd: { apt: 'mariadb-server-core', package: 'mariadb-server', brew: 'mariadb', variable: 'MYSQL_SERVER', folders: ['/usr/libexec'] },
   pgbouncer: {
     apt: 'pgbouncer',
     package: 'pgbouncer',
@@ -61,6 +63,8 @@ const services = {
     apt: 'etcd-server',
     package: 'etcd-server',
     brew: 'etcd',
+    // A name that begins with ETCD_ would be a setting of etcd's.
+    variable: 'SERVER_OF_ETCD',
     without: ['/etc/init.d/etcd', '/lib/systemd/system/etcd.*', '/usr/lib/systemd/system/etcd.*'],
   },
   // A script beside which the jars are; the package needs a JRE.
@@ -69,6 +73,7 @@ const services = {
     program: 'zkServer.sh',
     package: 'zookeeper',
     brew: 'zookeeper',
+    variable: 'ZOOKEEPER_SERVER',
     folders: [
       '/usr/share/zookeeper/bin',
       '/opt/*zookeeper*/bin',
@@ -143,12 +148,12 @@ function findService(name, { variable, program, beside = [], folders = [] }) {
 
 function findCommand(name, more = []) {
   const onPath = (process.env.PATH ?? '').split(delimiter).filter(Boolean);
-  const folders = [...onPath, '/usr/bin', '/usr/local/bin', '/usr/sbin', ...more.flatMap(foldersLike)];
+  const folders = [...onPath, '/usr/bin', '/usr/local/bin', '/usr/sbin', ...more.flatMap(pathsLike)];
   return folders.map((folder) => join(folder, name)).find(isExecutable);
 }
 
-/** The folders that a pattern with one `*` means, the highest version first. */
-function foldersLike(pattern) {
+/** The paths that a pattern with one `*` means, the highest version first. */
+export function pathsLike(pattern) {
   if (!pattern.includes('*')) return [pattern];
   const [, parent, before, after, rest] = /^(.*)\/([^/*]*)\*([^/]*)(.*)$/.exec(pattern);
   let names;

@@ -1,9 +1,9 @@
-import { spawn } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, readFileSync, realpathSync } from 'node:fs';
+import { existsSync, readFileSync, realpathSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import mysql from 'mysql2/promise';
-import { copyTemplate, DatabaseServer, unprivileged } from './database-process.js';
+import { copyTemplate, DatabaseServer, runUnprivileged, unprivileged } from './database-process.js';
 import { startOnPort } from './free-port.js';
 import { programOf } from './services.js';
 
@@ -56,7 +56,7 @@ export class MariadbServer extends DatabaseServer {
         `--tmpdir=${this.folder}`,
       ],
       ...(port === undefined ? ['--skip-networking'] : ['--bind-address=127.0.0.1', `--port=${port}`]),
-      ...['--innodb-buffer-pool-size=32M', '--skip-log-bin', '--innodb-use-native-aio=0', ...small],
+      ...['--innodb-buffer-pool-size=32M', '--skip-log-bin', '--innodb-use-native-aio=0', ...settingsOf(program)],
       ...(options.durable ? [] : ['--innodb-flush-log-at-trx-commit=2', '--innodb-flush-method=nosync', '--innodb-doublewrite=0']),
       ...(options.args ?? []),
     ];
@@ -82,19 +82,50 @@ export function mariadbUrl(connection: MariadbConnection): string {
     : `mysql://${user}@${connection.host}:${connection.port}/${database}`;
 }
 
-/** A new database is made and copied in a moment with these. */
-const small = ['--innodb-log-file-size=4M', '--innodb-temp-data-file-path=ibtmp1:4M:autoextend'];
+/** Whether it is MySQL itself: on many machines `mysqld` is MariaDB. */
+export function isMysql(program: string): boolean {
+  return (kinds[program] ??= !execFileSync(program, ['--no-defaults', '--version'], { encoding: 'utf8' }).includes('MariaDB'));
+}
+
+const kinds: Record<string, boolean> = {};
+
+/** A new database is made and copied in a moment with these. What was unpacked, and not installed, is told where its files are. */
+function settingsOf(program: string): string[] {
+  const root = rootOf(program);
+  const [messages, plugins] = [folderWith(root, 'english/errmsg.sys'), join(root, 'lib/mysql/plugin')];
+  const places = [
+    `--basedir=${root}`,
+    ...(messages === undefined ? [] : [`--lc-messages-dir=${messages}`, `--character-sets-dir=${join(messages, 'charsets')}`]),
+    ...(existsSync(plugins) ? [`--plugin-dir=${plugins}`] : []),
+  ];
+  // The X protocol has one port for all, and the folder for files is there only where MySQL is installed.
+  const ofMysql = ['--innodb-redo-log-capacity=8M', '--mysqlx=OFF', '--secure-file-priv=NULL'];
+  return [...places, ...(isMysql(program) ? ofMysql : ['--innodb-log-file-size=4M', '--innodb-temp-data-file-path=ibtmp1:4M:autoextend'])];
+}
 
 function templateOf(program: string) {
-  return { program, recipe: `${small.join(' ')} as ${unprivileged?.uid}`, make: (folder: string) => bootstrap(program, folder) };
+  const make = isMysql(program) ? initialize : bootstrap;
+  const recipe = `${settingsOf(program).join(' ')} as ${unprivileged?.uid}`;
+  return { program, recipe, make: (folder: string) => make(program, folder) };
+}
+
+async function initialize(program: string, data: string): Promise<void> {
+  await runUnprivileged(program, ['--no-defaults', '--initialize-insecure', `--datadir=${data}`, ...settingsOf(program)], data);
+  rmSync(join(data, 'auto.cnf')); // two servers of one id do not replicate
 }
 
 /** What mariadb-install-db does. That script needs a program of the client's package, which is not installed everywhere. */
 async function bootstrap(program: string, data: string): Promise<void> {
-  const files = ['mysql_system_tables.sql', 'mysql_performance_tables.sql', 'mysql_system_tables_data.sql'];
-  const share = shareOf(program);
-  const tables = files.map((file) => readFileSync(join(share, file), 'utf8'));
-  const args = ['--no-defaults', '--bootstrap', `--datadir=${data}`, `--lc-messages-dir=${share}`, '--innodb-use-native-aio=0', ...small];
+  const root = rootOf(program);
+  const [prefix, share] =
+    ['mysql', 'mariadb'].map((name) => [name, folderWith(root, `${name}_system_tables.sql`)]).find(([, at]) => at) ?? [];
+  if (share === undefined) throw new Error(`The tables of a new MariaDB database are not in ${root}`);
+  const tables = ['system_tables', 'performance_tables', 'system_tables_data'].map((name) =>
+    readFileSync(join(share, `${prefix}_${name}.sql`), 'utf8'),
+  );
+  // Each server that starts deletes the temporary tables of the others in its folder.
+  const folders = [`--datadir=${data}`, `--tmpdir=${data}`];
+  const args = ['--no-defaults', '--bootstrap', ...folders, '--innodb-use-native-aio=0', ...settingsOf(program)];
   const server = spawn(program, args, { ...unprivileged, cwd: data, stdio: ['pipe', 'pipe', 'pipe'] });
   let log = '';
   for (const output of [server.stdout, server.stderr]) output.setEncoding('utf8').on('data', (text: string) => (log += text));
@@ -104,10 +135,11 @@ async function bootstrap(program: string, data: string): Promise<void> {
   if (status !== 0) throw new Error(`mariadbd --bootstrap ended with status ${status}:\n${log}`);
 }
 
-function shareOf(program: string): string {
-  const root = dirname(dirname(realpathSync(program)));
-  const folders = ['share/mysql', 'share/mariadb', 'share'].map((folder) => join(root, folder));
-  const share = folders.find((folder) => existsSync(join(folder, 'mysql_system_tables.sql')));
-  if (share === undefined) throw new Error(`The tables of a new MariaDB database are not in ${folders.join(', ')}`);
-  return share;
+function rootOf(program: string): string {
+  return dirname(dirname(realpathSync(program)));
+}
+
+/** The folder of an installation that has this file. */
+function folderWith(root: string, file: string): string | undefined {
+  return ['share/mysql', 'share/mariadb', 'share'].map((folder) => join(root, folder)).find((folder) => existsSync(join(folder, file)));
 }

@@ -1,4 +1,4 @@
-import { chownSync, mkdirSync, realpathSync, writeFileSync } from 'node:fs';
+import { chownSync, existsSync, mkdirSync, readdirSync, realpathSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { dirname, join } from 'node:path';
 import { DatabaseServer, unprivileged } from './database-process.js';
@@ -61,12 +61,10 @@ export class ZookeeperServer extends DatabaseServer {
     if (unprivileged) chownSync(this.data, unprivileged.uid, unprivileged.gid);
     writeFileSync(join(this.folder, 'zoo.cfg'), lines.join('\n'));
     writeFileSync(join(this.folder, 'log4j.properties'), LOG);
-    // Debian keeps the jars in a folder of all programs, which its own one names.
-    const lib = join(dirname(dirname(realpathSync(script))), 'lib');
     this.args = [
       ...['-Xmx128m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-Djava.net.preferIPv4Stack=true'],
       ...(durable ? [] : ['-Dzookeeper.forceSync=no']),
-      ...['-cp', [this.folder, `${lib}/*`, '/usr/share/java/zookeeper.jar'].join(':')],
+      ...['-cp', [this.folder, ...jarsOf(script)].join(':')],
       ...['org.apache.zookeeper.server.quorum.QuorumPeerMain', join(this.folder, 'zoo.cfg')],
     ];
   }
@@ -83,6 +81,15 @@ export class ZookeeperServer extends DatabaseServer {
   protected async ready(): Promise<boolean> {
     return /^(Mode: |imok)/m.test(await fourLetters(this.port, this.word));
   }
+}
+
+/** Debian keeps the jars in a folder of all programs, which ZooKeeper's own one names. So that one is the last: they may be of another version. */
+function jarsOf(script: string): string[] {
+  const lib = join(dirname(dirname(realpathSync(script))), 'lib');
+  if (!existsSync(lib)) return ['/usr/share/java/zookeeper.jar'];
+  const isOwn = (jar: string): boolean => /^zookeeper(-\d.*)?\.jar$/.test(jar);
+  const jars = readdirSync(lib).filter((jar) => jar.endsWith('.jar'));
+  return [...jars.filter((jar) => !isOwn(jar)), ...jars.filter(isOwn)].map((jar) => join(lib, jar));
 }
 
 const LOG = `log4j.rootLogger=WARN, CONSOLE
