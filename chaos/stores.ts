@@ -61,7 +61,8 @@ export const stores: Record<string, StoreUnderTest | undefined> = {
   zookeeper: {
     stage: () => import('./stores/zookeeper/stage.js'),
     worker: () => import('./stores/zookeeper/worker.js'),
-    groups: ['process', 'server', 'clock', 'loss'],
+    // Restarts are of the group `loss` where the version of the server forgets.
+    groups: ['process', 'server', 'restart', 'clock', 'loss'],
   },
   file: {
     stage: () => import('./stores/file/stage.js'),

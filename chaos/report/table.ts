@@ -55,6 +55,7 @@ const TITLES_OF_STORES: Partial<Record<string, Partial<Record<Group, string>>>> 
   },
   zookeeper: {
     server: 'one member, the leader or two of three stopped',
+    restart: 'one member, or the leader, of 3.9.6 killed and restarted',
     loss: 'members of 3.8.0 killed and restarted',
   },
   mysql: { server: 'server stopped, its clients killed, rows or table locked, old rows deleted, table rewritten' },

@@ -12,7 +12,7 @@ import { open } from './setting.js';
 threeMembers({
   start: startEtcdCluster,
   store: (members, options) => etcdStore({ endpoints: members.map(({ url }) => url), ...options }),
-  notOk: [],
+  notOk: async () => [],
 });
 
 it('a leader that is moved again and again rejects no call, and leaves no key taken', async () => {
