@@ -15,9 +15,9 @@ import { growth, logOfRefused } from './stores/table.mjs';
 const PAIRS = 100_000;
 const USAGE = `stores [options]
   --rounds <n>      of each load; default: 5
-  --only <stores>   beside Redis; default: postgres,mysql,etcd,file
+  --only <stores>   beside Redis; default: postgres,mysql,mysql-binlog,etcd,file
   --write           keeps the results`;
-const flags = await begin(USAGE, { numbers: { rounds: 5 }, texts: { only: 'postgres,mysql,etcd,file' }, flags: ['write'] });
+const flags = await begin(USAGE, { numbers: { rounds: 5 }, texts: { only: 'postgres,mysql,mysql-binlog,etcd,file' }, flags: ['write'] });
 const folder = mkdtempSync(join(tmpdir(), 'bench-stores-'));
 const names = ['redis', ...flags.only.split(',')];
 const places = Object.fromEntries(await Promise.all(names.map(async (name) => [name, await openPlace(name)])));

@@ -8,6 +8,7 @@ export async function openStore(name, place, options = {}) {
     case 'postgres':
       return (await import('nestjs-distributed-lock/postgres')).postgresStore({ url: place, schema: 'create' });
     case 'mysql':
+    case 'mysql-binlog':
       return (await import('nestjs-distributed-lock/mysql')).mysqlStore({ url: place, schema: 'create' });
     case 'etcd':
       return (await import('nestjs-distributed-lock/etcd')).etcdStore({ endpoints: [place] });

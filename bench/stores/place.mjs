@@ -30,8 +30,11 @@ export async function openPlace(store, connections) {
     const server = await startZookeeper({ durable: true });
     return { place: server.connectionString, stop: () => server.stop() };
   }
-  if (store === 'mysql') {
-    const server = await startMariadb({ port: 'free', durable: true, args: connections && [`--max-connections=${connections}`] });
+  if (store === 'mysql' || store === 'mysql-binlog') {
+    // A binary log that is written with each commit is the default of MySQL. MariaDB has none.
+    const args = store === 'mysql' ? [] : ['--log-bin', '--sync-binlog=1', '--server-id=1'];
+    if (connections) args.push(`--max-connections=${connections}`);
+    const server = await startMariadb({ port: 'free', durable: true, args });
     const client = await mysql.createConnection(server.connection);
     await client.query('CREATE DATABASE bench');
     await client.end();

@@ -77,6 +77,11 @@ export class ZookeeperServer extends DatabaseServer {
     return /^Mode: leader/m.test(await fourLetters(this.port, 'srvr').catch(() => ''));
   }
 
+  /** such as `3.9.6` */
+  async version(): Promise<string> {
+    return /^Zookeeper version: ([\d.]+)/m.exec(await fourLetters(this.port, 'srvr'))![1]!;
+  }
+
   /** It serves requests: alone, or as a member of a quorum. */
   protected async ready(): Promise<boolean> {
     return /^(Mode: |imok)/m.test(await fourLetters(this.port, this.word));

@@ -1,0 +1,242 @@
+// Runs the suites of a store on each version of its server that Debian's releases have, and prints a table. What passed goes into docs/versions.json
+// and from there into README and docs. It fails if a version that they claimed did not run, unless names are given.
+//
+//   npm run test:versions [-- mysql postgres-18 … test/stores/mysql/server.spec.ts …]      no name: all of them; no path: all suites of the store
+//   npm run test:versions -- --folder image mysql      the server in a folder that has the files of a whole system, as `docker export` gives them
+//
+// It needs Debian with apt, and no right to install: the servers are unpacked into node_modules/.cache with their own libraries, once. ZooKeeper needs
+// a Java of this machine.
+import { spawn, spawnSync } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, readdirSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join, parse, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { DebianRelease, wrapInPlace } from './debian-packages.mjs';
+import { ensureServices, pathsLike } from './services.mjs';
+import { inOrder, pagesWithVersions } from './version-claims.mjs';
+import { writeIfChanged } from './write-if-changed.mjs';
+
+/** Releases of Debian, from the first one with Redis 7.0. */
+const SUITES = ['bookworm', 'bookworm-backports', 'trixie', 'trixie-backports', 'sid', 'experimental'];
+const GUARD = 'test/fence-guard/(clients|isolation|leases)';
+
+/**
+ * @typedef {object} Engine a server of which there are versions
+ * @property {string[]} packages of Debian, with the number of a release where several can be installed
+ * @property {string[]} [jars] packages that are unpacked alone, without what they depend on: no program of theirs is used
+ * @property {string[]} places of its program in a folder; a `*` stands for any name
+ * @property {string[]} [beside] programs that it looks for beside itself
+ * @property {string} variable of the environment that names the program
+ * @property {string} store whose suites run
+ * @property {string[]} tests patterns of their paths
+ */
+
+const ofRedis = (name) => ({
+  packages: [`${name}-tools`],
+  places: [`usr/bin/${name}-server`, `usr/local/bin/${name}-server`],
+  variable: 'REDIS_SERVER',
+  store: 'redis',
+  // The contracts beside the folder, too.
+  tests: ['test/stores/redis', 'test/stores/quorum', 'test/doctor/redis.spec.ts', 'test/fence-guard', 'test/support/redis'],
+});
+const ofMysql = (name, program) => ({
+  packages: [`${name}-server-core`],
+  places: [`usr/sbin/${program}`],
+  variable: 'MYSQL_SERVER',
+  store: 'mysql',
+  tests: ['test/stores/mysql', 'test/doctor/mariadb.spec.ts', GUARD],
+});
+
+/** @type {Record<string, Engine>} */
+const ENGINES = {
+  redis: ofRedis('redis'),
+  valkey: ofRedis('valkey'),
+  redict: ofRedis('redict'),
+  mysql: ofMysql('mysql', 'mysqld'),
+  mariadb: ofMysql('mariadb', 'mariadbd'),
+  postgres: {
+    packages: [15, 16, 17, 18, 19].map((release) => `postgresql-${release}`),
+    places: ['usr/lib/postgresql/*/bin/postgres'],
+    beside: ['initdb', 'pg_basebackup', 'pg_ctl'],
+    variable: 'POSTGRES_SERVER',
+    store: 'postgres',
+    tests: ['test/stores/postgres', 'test/stores/quorum/mix', 'test/doctor/postgres.spec.ts', GUARD],
+  },
+  etcd: {
+    packages: ['etcd-server'],
+    places: ['usr/bin/etcd', 'usr/local/bin/etcd'],
+    variable: 'SERVER_OF_ETCD',
+    store: 'etcd',
+    tests: ['test/stores/etcd'],
+  },
+  zookeeper: {
+    packages: ['zookeeper'],
+    jars: ['libzookeeper-java', 'libslf4j-java', 'liblog4j1.2-java', 'libdropwizard-metrics-java', 'libsnappy-java'].concat([
+      'libnetty-java',
+      'libnetty-buffer-java',
+      'libnetty-common-java',
+      'libcommons-cli-java',
+      'libcommons-io-java',
+    ]),
+    places: ['usr/share/zookeeper/bin/zkServer.sh', 'apache-zookeeper-*/bin/zkServer.sh'],
+    variable: 'ZOOKEEPER_SERVER',
+    store: 'zookeeper',
+    tests: ['test/stores/zookeeper', 'test/doctor/zookeeper.spec.ts'],
+  },
+};
+/** Of the folder of all jars, these are those of ZooKeeper: one of several that write a log is enough. */
+const JARS = /^(zookeeper(-jute)?|slf4j-(api|log4j12)|log4j-1\.2|metrics-core|snappy-java|netty-[a-z-]+|commons-(cli|io))\.jar$/;
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const cache = join(root, 'node_modules/.cache/versions');
+const file = join(root, 'docs/versions.json');
+const { values: flags, positionals } = parseArgs({ options: { folder: { type: 'string' } }, allowPositionals: true });
+const paths = positionals.filter((argument) => argument.includes('/'));
+const names = positionals.filter((argument) => !argument.includes('/'));
+const isWanted = (name) =>
+  names.length === 0 || names.some((one) => name === one || name.startsWith(`${one}-`) || name.startsWith(`${one}.`));
+const unknown = names.filter((name) => !ENGINES[name.split('-')[0]]);
+if (unknown.length > 0)
+  throw new Error(`Unknown: ${unknown.join(', ')}. Known: ${Object.keys(ENGINES).join(', ')}, each also with a version.`);
+
+const { servers, missing } = flags.folder === undefined ? findServers() : { servers: inFolder(resolve(flags.folder)), missing: [] };
+for (const reason of missing) console.log(`Not to be had: ${reason}`);
+if (servers.length === 0) throw new Error('There is no such server.');
+const table = {};
+for (const server of servers) {
+  console.log(`${server.engine} ${server.version} (${server.from}) …`);
+  const { row, failures } = await runTests(server);
+  table[`${server.engine} ${server.version}`] = { from: server.from, ...row };
+  for (const failure of failures) console.log(`  FAILED  ${failure}`);
+  if (!row.passed || row.failed) process.exitCode = 1;
+}
+console.table(table);
+if (flags.folder === undefined && paths.length === 0) note();
+
+/** Writes what passed. Without names that is all that the docs claim then. */
+function note() {
+  const before = existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : {};
+  const after = names.length === 0 ? {} : structuredClone(before);
+  for (const { engine, version, from } of servers) {
+    const { passed, failed } = table[`${engine} ${version}`];
+    if (passed && !failed) (after[engine] ??= {})[version] = { from, passed };
+    else delete after[engine]?.[version];
+  }
+  const sorted = Object.keys(ENGINES)
+    .filter((engine) => after[engine])
+    .map((engine) => [engine, Object.fromEntries(inOrder(Object.keys(after[engine])).map((version) => [version, after[engine][version]]))]);
+  writeFileSync(file, `${JSON.stringify(Object.fromEntries(sorted), undefined, 2)}\n`);
+  const lost = Object.entries(before).flatMap(([engine, versions]) =>
+    Object.keys(versions).flatMap((version) => (after[engine]?.[version] ? [] : [`${engine} ${version}`])),
+  );
+  if (lost.length > 0) {
+    console.log(`Claimed in the docs, and not passed: ${lost.join(', ')}`);
+    process.exitCode = 1;
+  }
+  for (const { path, right } of pagesWithVersions(root)) writeIfChanged(path, right);
+}
+
+/** One of each version, of the oldest release of Debian that has it. */
+function findServers() {
+  const found = new Map();
+  const missing = [];
+  const attempt = (what, work) => {
+    try {
+      work();
+    } catch (error) {
+      missing.push(`${what} (${error.message})`);
+    }
+  };
+  for (const suite of SUITES) {
+    const release = new DebianRelease(suite, cache);
+    attempt(`the packages of ${suite}`, () => {
+      release.update();
+      const versions = release.versionsOf(Object.values(ENGINES).flatMap(({ packages }) => packages));
+      for (const [engine, { packages, jars }] of Object.entries(ENGINES)) {
+        for (const each of packages) {
+          attempt(`${each} of ${suite}`, () => {
+            const ofPackage = versions.get(each);
+            // `7.0.15` of 5:7.0.15-1~deb12u1
+            const version = /^(?:\d+:)?([\d.]+\d)/.exec(ofPackage ?? '')?.[1];
+            const name = `${engine}-${version}`;
+            if (!version || found.has(name) || !isWanted(name)) return;
+            const folder = release.unpack(each, ofPackage, jars);
+            found.set(name, { engine, version, from: suite, command: prepare(engine, folder) });
+          });
+        }
+      }
+    });
+  }
+  const wrong = [...found.values()].filter(({ engine, version, command }) => versionOf(engine, command) !== version);
+  if (wrong.length > 0) throw new Error(`These say that they are another version: ${wrong.map(({ command }) => command).join(', ')}`);
+  return { servers: [...found.values()].sort((a, b) => order(a) - order(b) || compare(a, b)), missing };
+}
+
+const order = ({ engine }) => Object.keys(ENGINES).indexOf(engine);
+const compare = (a, b) => (inOrder([a.version, b.version])[0] === a.version ? -1 : 1);
+
+function inFolder(folder) {
+  if (folder === parse(folder).root) throw new Error('--folder changes the files there: it must be a copy.');
+  return names.map((engine) => {
+    const command = prepare(engine, folder);
+    return { engine, version: versionOf(engine, command), from: basename(folder), command };
+  });
+}
+
+/** Makes the program of an unpacked folder one that can be started. @returns {string} its path */
+function prepare(engine, folder) {
+  const { places, beside = [], jars } = ENGINES[engine];
+  // Debian's server is a program of the package of tools, which acts by the name that it is called by.
+  for (const place of places) linkTo(join(folder, place.replace('-server', '-check-rdb')), join(folder, place));
+  const place = places.flatMap((pattern) => pathsLike(join(folder, pattern))).find(existsSync);
+  if (!place) throw new Error(`${folder} has none of ${places.join(', ')}`);
+  if (!jars) return wrapInPlace(folder, [place, ...beside.map((other) => join(dirname(place), other))])[0];
+  const [all, own] = [join(folder, 'usr/share/java'), join(dirname(dirname(place)), 'lib')];
+  mkdirSync(own, { recursive: true });
+  for (const jar of existsSync(all) ? readdirSync(all).filter((name) => JARS.test(name)) : []) linkTo(join(all, jar), join(own, jar));
+  return place;
+}
+
+function linkTo(target, link) {
+  if (target !== link && existsSync(target) && !existsSync(link)) symlinkSync(target, link);
+}
+
+/** What the server says itself; ZooKeeper, by the name of its jar. */
+function versionOf(engine, command) {
+  if (engine === 'zookeeper') {
+    const lib = join(dirname(dirname(command)), 'lib');
+    const jars = readdirSync(lib).map((name) => basename(realpathSync(join(lib, name))));
+    return jars.flatMap((jar) => /^zookeeper-(\d.*)\.jar$/.exec(jar)?.[1] ?? [])[0];
+  }
+  const { stdout, stderr, status } = spawnSync(command, ['--version'], { encoding: 'utf8' });
+  const [, version] = /(?:v=|Ver |\) |Version: )(\d+(?:\.\d+)+)/.exec(stdout ?? '') ?? [];
+  if (status !== 0 || !version) throw new Error(`${command} --version: ${stderr || stdout || `status ${status}`}`.trim());
+  return version;
+}
+
+async function runTests({ engine, version, command }) {
+  const { variable, store, tests } = ENGINES[engine];
+  if (engine === 'zookeeper') ensureServices(['zookeeper']); // its Java
+  const report = join(cache, `${engine}-${version}.json`);
+  mkdirSync(cache, { recursive: true });
+  rmSync(report, { force: true });
+  const jest = fileURLToPath(import.meta.resolve('jest/bin/jest'));
+  const args = ['--silent', '--json', '--outputFile', report, '--testPathPatterns', ...(paths.length > 0 ? paths : tests)];
+  const env = { ...process.env, TEST_STORE: store, [variable]: command };
+  const start = performance.now();
+  const child = spawn(process.execPath, [jest, ...args], { cwd: root, env, stdio: 'ignore' });
+  await once(child, 'exit');
+  if (!existsSync(report)) return { row: { passed: 0, failed: 0, seconds: 0 }, failures: ['jest did not run'] };
+  const {
+    numPassedTests: passed,
+    numFailedTests,
+    numRuntimeErrorTestSuites: broken,
+    testResults,
+  } = JSON.parse(readFileSync(report, 'utf8'));
+  const failures = testResults.flatMap(({ name: suite, message, assertionResults }) => {
+    const failed = assertionResults.filter(({ status }) => status === 'failed').map(({ fullName }) => fullName);
+    return [...failed, ...(assertionResults.length === 0 ? [`${suite}: ${message.split('\n')[0]}`] : [])];
+  });
+  return { row: { passed, failed: numFailedTests + broken, seconds: Math.round((performance.now() - start) / 1000) }, failures };
+}
