@@ -6,6 +6,9 @@ import { type App, appIn, openWorkshop, type Workshop } from './workshop.js';
 /** What the Nest CLI runs for `nest new`, `nest generate` and `nest add`. */
 const SCHEMATICS = () => join(workshop.folder, 'node_modules/@angular-devkit/schematics-cli/bin/schematics.js');
 
+// Packages are installed, and a compiler runs.
+jest.setTimeout(600_000);
+
 let workshop: Workshop;
 
 beforeAll(async () => {
