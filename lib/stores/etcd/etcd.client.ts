@@ -49,14 +49,15 @@ export class EtcdClient {
   /**
    * Asks one endpoint, and the next one at once if that one has not taken the request.
    *
+   * @param read takes from the reply what is needed. If it throws, the answer is not of etcd.
    * @throws {StoreError} whose outcome is unknown, unless it `isUnsent` or `isRefusal`. Final, if no endpoint may take it later.
    */
-  async ask<Reply>(path: string, body: unknown): Promise<Reply> {
+  async ask<Reply, Read = Reply>(path: string, body: unknown, read?: (reply: Reply) => Read): Promise<Read> {
     let passing: StoreError | undefined;
     for (let tries = 1; ; tries++) {
       const { endpoint } = this;
       try {
-        return await this.authorized((token) => this.post<Reply>(endpoint, path, body, token));
+        return await this.authorized((token) => this.post(endpoint, path, body, token, read));
       } catch (cause) {
         const error = storeErrorOf(cause, endpoint);
         this.leave(endpoint);
@@ -160,7 +161,13 @@ export class EtcdClient {
     return (isSafe ? https : http).request(url, { ...options, method: 'POST' });
   }
 
-  private post<Reply>(endpoint: string, path: string, body: unknown, token?: string): Promise<Reply> {
+  private post<Reply, Read = Reply>(
+    endpoint: string,
+    path: string,
+    body: unknown,
+    token?: string,
+    read: (reply: Reply) => Read = (reply) => reply as unknown as Read,
+  ): Promise<Read> {
     return detached(async () => {
       // A release that is sent again would open a connection that nobody closes.
       if (this.isClosed) throw new StoreError('etcd: the store is closed', { transient: false, isUnsent: true });
@@ -176,7 +183,11 @@ export class EtcdClient {
       if (response.statusCode !== 200) throw refusalOf(response.statusCode, text);
       const reply = (path === ALARM ? objectIn(text) : replyIn(text)) as Reply & { readonly header?: { readonly cluster_id?: string } };
       if (reply.header?.cluster_id !== undefined) this.onReply(endpoint, reply.header.cluster_id);
-      return reply;
+      try {
+        return read(reply);
+      } catch {
+        throw foreign(text);
+      }
     });
   }
 

@@ -18,6 +18,8 @@ interface Row {
   readonly value?: string;
   readonly mod_revision: string;
 }
+/** With its whole key, which others may have made of any bytes. */
+type NamedRow = CasRow & { readonly key: Buffer };
 interface RangeReply {
   readonly header: Header;
   readonly kvs?: readonly Row[];
@@ -81,9 +83,10 @@ export class EtcdTable implements CasTable {
   }
 
   async count(): Promise<number> {
-    const { header } = await this.client.ask<RangeReply>('/v3/kv/range', { key: this.keyOf(''), count_only: true });
+    const request = { key: this.keyOf(''), count_only: true };
+    const count = await this.client.ask('/v3/kv/range', request, ({ header }: RangeReply) => Number(revisionIn(header.revision)));
     this.members.askRest();
-    return Number(header.revision);
+    return count;
   }
 
   onReplaced(listener: (cluster: string) => void): void {
@@ -92,12 +95,12 @@ export class EtcdTable implements CasTable {
 
   async *keys(prefix: string): AsyncGenerator<string[]> {
     for await (const rows of this.pages(`r/${prefix}`, { keys_only: true }))
-      yield rows.map(({ key }) => textOf(key).slice(this.prefix.length + 2));
+      yield rows.map(({ key }) => key.toString().slice(this.prefix.length + 2));
   }
 
   async sweep(revision: number, isOver: (row: CasRow) => boolean): Promise<void> {
     const page = { max_mod_revision: String(revision) };
-    for await (const rows of this.pages('r/', page)) await this.remove(rows.filter((row) => isOver(rowOf(row))));
+    for await (const rows of this.pages('r/', page)) await this.remove(rows.filter(isOver));
     // The inboxes of processes that have ended.
     for await (const rows of this.pages('i/', { ...page, keys_only: true })) await this.remove(rows);
   }
@@ -113,16 +116,10 @@ export class EtcdTable implements CasTable {
     const isLook = changes[0]!.expected === 'look';
     const whole = steps.length === 1 && !isLook ? steps[0] : { success: isLook ? steps : steps.map((step) => ({ request_txn: step })) };
     await this.members.settled();
-    const reply = await this.client.ask<TxnReply>('/v3/kv/txn', whole);
-    // It may be the first one of another cluster.
+    const found = await this.client.ask('/v3/kv/txn', whole, (reply: TxnReply) => foundIn(reply, changes));
+    // It may be the first reply of another cluster.
     await this.members.settled();
-    const revision = Number(reply.header.revision);
-    return changes.map(({ expected }, index): CasFound => {
-      const { succeeded, responses = [] } = isLook || steps.length === 1 ? reply : reply.responses![index]!.response_txn!;
-      if (succeeded && typeof expected === 'object') return { written: true, version: reply.header.revision, revision };
-      const [row] = responses[isLook ? index : responses.length - 1]?.response_range?.kvs ?? [];
-      return { written: false, row: row && rowOf(row), revision };
-    });
+    return found;
   }
 
   /** @param index in the request: each message has a key of its own. */
@@ -144,25 +141,27 @@ export class EtcdTable implements CasTable {
     };
   }
 
-  private async *pages(start: string, page: object): AsyncGenerator<readonly Row[]> {
+  private async *pages(start: string, page: object): AsyncGenerator<readonly NamedRow[]> {
     const range_end = endOf(this.prefix + start);
     for (let key = this.keyOf(start); ;) {
-      const { kvs = [], more } = await this.client.ask<RangeReply>('/v3/kv/range', { key, range_end, limit: PAGE, ...page });
-      yield kvs;
-      if (!more || kvs.length === 0) return;
-      key = base64(`${textOf(kvs.at(-1)!.key)}\0`);
+      const request = { key, range_end, limit: PAGE, ...page };
+      const { rows, more } = await this.client.ask('/v3/kv/range', request, ({ kvs = [], more }: RangeReply) => {
+        return { rows: kvs.map((row): NamedRow => ({ key: Buffer.from(row.key, 'base64'), ...rowOf(row) })), more };
+      });
+      yield rows;
+      if (!more || rows.length === 0) return;
+      key = Buffer.concat([rows.at(-1)!.key, Buffer.of(0)]).toString('base64');
     }
   }
 
   /** Deletes rows that are still as they were seen. */
-  private async remove(rows: readonly Row[]): Promise<void> {
+  private async remove(rows: readonly NamedRow[]): Promise<void> {
     for (let index = 0; index < rows.length; index += MOST_OPERATIONS) {
-      const success = rows.slice(index, index + MOST_OPERATIONS).map(({ key, mod_revision }) => ({
-        request_txn: {
-          compare: [{ key, target: 'MOD', result: 'EQUAL', mod_revision }],
-          success: [{ request_delete_range: { key } }],
-        },
-      }));
+      const success = rows.slice(index, index + MOST_OPERATIONS).map(({ key: bytes, version }) => {
+        const key = bytes.toString('base64');
+        const compare = [{ key, target: 'MOD', result: 'EQUAL', mod_revision: version }];
+        return { request_txn: { compare, success: [{ request_delete_range: { key } }] } };
+      });
       await this.client.ask('/v3/kv/txn', { success });
     }
   }
@@ -172,8 +171,29 @@ export class EtcdTable implements CasTable {
   }
 }
 
+/** @throws {Error} if the reply lacks what a transaction of these changes has. */
+function foundIn(reply: TxnReply, changes: readonly CasChange[]): CasFound[] {
+  const version = revisionIn(reply.header.revision);
+  const revision = Number(version);
+  const isLook = changes[0]!.expected === 'look';
+  return changes.map(({ expected }, index): CasFound => {
+    const { succeeded, responses } = isLook || changes.length === 1 ? reply : reply.responses![index]!.response_txn!;
+    if (succeeded && typeof expected === 'object') return { written: true, version, revision };
+    // There is no row to be touched.
+    if (expected === 'touch' && !succeeded) return { written: false, row: undefined, revision };
+    const [row] = responses!.at(isLook ? index : -1)!.response_range!.kvs ?? [];
+    return { written: false, row: row && rowOf(row), revision };
+  });
+}
+
+function revisionIn(text: unknown): string {
+  if (typeof text === 'string' && /^\d+$/.test(text)) return text;
+  throw new Error('no revision');
+}
+
 function rowOf({ value = '', mod_revision }: Row): CasRow {
-  return { version: mod_revision, text: textOf(value), revision: Number(mod_revision) };
+  const version = revisionIn(mod_revision);
+  return { version, text: textOf(value), revision: Number(version) };
 }
 
 function* inParts(changes: readonly CasChange[]): Generator<readonly CasChange[]> {

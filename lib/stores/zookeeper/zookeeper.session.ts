@@ -32,9 +32,9 @@ export interface Place {
 /** Adds one step to a transaction. */
 export type Step = (transaction: ZookeeperTransaction) => unknown;
 
-/** The last node that was written; or the step that failed, so that nothing was changed. */
+/** The last node that was written, if one was; or the step that failed, so that nothing was changed. */
 export type Outcome =
-  { readonly isMade: true; readonly stat: Stat } | { readonly isMade: false; readonly failed: number; readonly code: number };
+  { readonly isMade: true; readonly stat: Stat | undefined } | { readonly isMade: false; readonly failed: number; readonly code: number };
 
 /**
  * Requests, each with a time limit. Nothing is sent unless the client is connected: it would keep a request, and send it when nobody waits for it any
@@ -88,7 +88,7 @@ export class ZookeeperSession {
       transaction.commit((error, results = []) => {
         const failed = results.findIndex(({ err = 0 }) => err !== 0);
         if (error && failed >= 0) done(null, { isMade: false, failed, code: results[failed]!.err! });
-        else done(error, { isMade: true, stat: results.findLast(({ stat }) => stat)?.stat as Stat });
+        else done(error, { isMade: true, stat: results.findLast(({ stat }) => stat)?.stat });
       });
     });
     return outcome;

@@ -139,7 +139,8 @@ export class ZookeeperTable implements CasTable {
     const { life, text, number } = found.row;
     const outcome = await this.session.commit(this.steps(path, life, text, number));
     if (!outcome.isMade) return this.look(path);
-    return { written: false, row: rowOf(life, text, outcome.stat), revision: countOf(outcome.stat) };
+    const row = rowOf(life, text, outcome.stat);
+    return { written: false, row, revision: row.revision };
   }
 
   private async write(path: string, { text, messages }: CasChange, expected: string | undefined): Promise<CasFound> {
@@ -150,7 +151,10 @@ export class ZookeeperTable implements CasTable {
     let sent = messages.filter(({ inbox }) => /^[\w-]+$/.test(inbox));
     for (;;) {
       const outcome = await this.session.commit([...steps, ...sent.map(({ inbox, text: message }) => this.wakeUps.send(inbox, message))]);
-      if (outcome.isMade) return { written: true, version: rowOf(life, text, outcome.stat).version, revision: countOf(outcome.stat) };
+      if (outcome.isMade) {
+        const { version: made, revision } = rowOf(life, text, outcome.stat);
+        return { written: true, version: made, revision };
+      }
       const { failed, code } = outcome;
       // The process of that inbox has ended.
       if (failed >= steps.length && code === NO_NODE) sent = sent.filter((_, index) => index !== failed - steps.length);
@@ -191,7 +195,8 @@ export class ZookeeperTable implements CasTable {
   }
 }
 
-function rowOf(life: string, text: string, stat: Stat): Row {
+function rowOf(life: string, text: string, stat: Stat | undefined): Row {
+  if (!stat) throw new StoreError('ZooKeeper: an answer without the state of a node', { transient: true });
   return { life, number: stat.version, version: `${life}.${stat.version}`, text, revision: countOf(stat) };
 }
 
