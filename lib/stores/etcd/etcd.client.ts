@@ -151,6 +151,8 @@ export class EtcdClient {
 
   /** @param stop ends the request. It is one for a watch. */
   private request(endpoint: string, path: string, token: string | undefined, stop?: AbortSignal): http.ClientRequest {
+    // A release that is sent again would open a connection that nobody closes.
+    if (this.isClosed) throw new StoreError('etcd: the store is closed', { transient: false, isUnsent: true });
     const url = new URL(path, endpoint);
     const isSafe = url.protocol === 'https:';
     const headers = { 'content-type': 'application/json', ...(token !== undefined && { authorization: token }) };
@@ -169,8 +171,6 @@ export class EtcdClient {
     read: (reply: Reply) => Read = (reply) => reply as unknown as Read,
   ): Promise<Read> {
     return detached(async () => {
-      // A release that is sent again would open a connection that nobody closes.
-      if (this.isClosed) throw new StoreError('etcd: the store is closed', { transient: false, isUnsent: true });
       const request = this.request(endpoint, path, token);
       this.limit(request);
       const response = await answerTo(request.end(JSON.stringify(body))).catch((error: NodeJS.ErrnoException) => {
