@@ -87,18 +87,50 @@ export function multiLockTakingContract(
       await areTaken('');
     });
 
-    it('are not waited for any more once their locks are being closed, not even between two tries', async () => {
-      let tries = 0;
-      const counting = changing('acquire', (send) => (tries++, send()));
-      const shaky = open({ misbehaving: (real) => ({ ...counting(real), ...failing('renew')(real) }) });
-      // What cannot be kept for so long is given back, and tried again ever later: after a second and more, by then.
+    describe('between two tries', () => {
       const options = { minHold: 60_000, keyTimeout: 10_000, waitTimeout: Infinity, retryInterval: 60_000 };
-      const waiting = rejection(shaky.multiLock([a, b]).acquire(options));
-      await eventually(() => tries >= 2 * 8, { within: 10_000 });
-      shaky.stopWaiting();
-      const { result, elapsed } = await timed(() => waiting);
-      expect(result).toMatchObject({ code: 'LOCK_ABORTED', reason: 'shutdown' });
-      expect(elapsed).toBeLessThan(500);
+      /** What cannot be kept for so long is given back, and tried again ever later: after a second and more, by the eighth time. */
+      function shaky(failures = Infinity) {
+        let tries = 0;
+        const counting = changing('acquire', (send) => (tries++, send()));
+        const renewing = failing('renew', failures);
+        const opened = open({ shutdownTimeout: 20_000, misbehaving: (real) => ({ ...counting(real), ...renewing(real) }) });
+        const pausing = () => eventually(() => tries >= 2 * 8, { within: 10_000 });
+        return { opened, lock: opened.multiLock([a, b]), pausing };
+      }
+      afterEach(() => void jest.restoreAllMocks());
+
+      it.each([
+        ['their locks are being closed', 'shutdown'],
+        ['the signal aborts', 'signal'],
+      ])('are not waited for any more once %s', async (_when, reason) => {
+        const { opened, lock, pausing } = shaky();
+        const caller = new AbortController();
+        const waiting = rejection(lock.acquire({ ...options, signal: caller.signal }));
+        await pausing();
+        if (reason === 'signal') caller.abort();
+        else opened.stopWaiting();
+        const { result, elapsed } = await timed(() => waiting);
+        expect(result).toMatchObject({ code: 'LOCK_ABORTED', reason });
+        expect(elapsed).toBeLessThan(500);
+      });
+
+      it('are waited for by a call that holds a lease, though their locks are being closed', async () => {
+        const { opened, lock, pausing } = shaky(2 * 8);
+        const work = opened.using(newKey(), () => lock.using(() => 'done', options), long);
+        await pausing();
+        opened.stopWaiting();
+        expect(await work).toBe('done');
+      });
+
+      it('are not waited for longer than the wait timeout', async () => {
+        // The pauses are 10, 20, 40… ms then: the one that begins after 630 ms would last for 640 ms.
+        jest.spyOn(Math, 'random').mockReturnValue(0);
+        const { result, elapsed } = await timed(() => rejection(shaky().lock.acquire({ ...options, waitTimeout: 700 })));
+        expect(result).toBeInstanceOf(StoreError);
+        expect(elapsed).toBeGreaterThanOrEqual(690);
+        expect(elapsed).toBeLessThan(1_100);
+      });
     });
 
     it('are waited for through an outage of one store, and not longer than the wait timeout', async () => {

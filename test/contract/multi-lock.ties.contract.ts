@@ -71,6 +71,12 @@ export function multiLockTiesContract({ open, newKey, isFree: isFreeHere }: Sett
       }
     });
 
+    it('is asked for with pauses while a store gives no answer', async () => {
+      const failed = failing('acquire', 1_000);
+      const lock = both(here, openOther({ defaults: long, misbehaving: failed }));
+      expect(await rejection(lock.acquire({ waitTimeout: 300, retryInterval: 20 }))).toBeInstanceOf(StoreError);
+    });
+
     it('ends at once where one of them refuses, and nothing is kept', async () => {
       const refusing = openOther({ misbehaving: failing('acquire', Infinity, refusal) });
       for (const lock of [both(here, refusing), both(refusing, here)]) {
