@@ -8,7 +8,6 @@ import { RedisCountDownLatchDriver } from './count-down-latch.driver.js';
 import { nodeRedisAdapter } from './clients.cjs';
 import { RedisMutexDriver } from './mutex.driver.js';
 import type { NodeRedisClient } from './node-redis/node-redis.client.js';
-import { duplicateOf } from './connection/duplicates.js';
 import { connect, onceDemoted } from './connection/own.client.js';
 import type { RedisClient } from './connection/redis.client.js';
 import { RedisConnection } from './connection/redis.connection.js';
@@ -129,11 +128,9 @@ function clientOf(lent: RedisClient | NodeRedisClient): RedisClient {
   return isNodeRedis(lent) ? nodeRedisAdapter().adapterOf(lent) : lent;
 }
 
-/** A connection of its own: a WAIT delays all that is sent over the same connection. A Cluster client has one to each node. */
+/** A connection beside that one, which makes a duplicate of a lent client for itself. */
 function ackedConnection(connection: RedisConnection, replicas: number, isOwned: boolean): RedisConnection {
   const { client, requestTimeout } = connection;
-  const duplicate = (): RedisClient =>
-    isOwned ? client.duplicate({ reconnectOnError: onceDemoted() }) : duplicateOf(client, requestTimeout, client.condition?.select ?? client.options?.db);
-  const own = client.isCluster ? client : duplicate();
+  const own = isOwned && !client.isCluster ? client.duplicate({ reconnectOnError: onceDemoted() }) : client;
   return new RedisConnection(own, requestTimeout, own !== client, replicas, connection);
 }

@@ -224,6 +224,44 @@ it.each(CLIENTS)('a client of %s that is not connected yet is connected by the f
   await eventually(() => expect(String('status' in client ? client.status : client.isOpen)).toBe(open));
 });
 
+it.each(CLIENTS)(
+  'a store of a client of %s with replicaAcks grants in the database that its app selects before the first lock',
+  async (_, make) => {
+    const client = make(setting.server.connection) as Redis;
+    const locks = setting.locks({ client, requestTimeout: REQUEST_TIMEOUT, replicaAcks: 1 });
+    await client.connect();
+    await client.select(1);
+    const lease = await locks.acquire(KEY, patient);
+    const redis = setting.client({ db: 1 });
+    expect(await redis.get(KEY)).toBe(lease.owner);
+    expect(await lease.release()).toBe(true);
+    expect(await redis.exists(KEY)).toBe(0);
+  },
+);
+
+it('a store of a client of node-redis with replicaAcks grants nothing where the server does not say which database that is', async () => {
+  await setting.redis.acl('SETUSER', 'shop', 'on', '>secret', '~*', '&*', '+@all', '-client|info');
+  const client = nodeRedisClient({ ...setting.server.connection, username: 'shop', password: 'secret' });
+  setting.finally(() => closeNodeRedis(client));
+  const locks = setting.locks({ client, requestTimeout: REQUEST_TIMEOUT, replicaAcks: 1 });
+  const error = await rejection(locks.acquire(KEY, patient));
+  expect(error).toMatchObject({ name: 'StoreError', transient: false, message: expect.stringContaining('allow the user CLIENT INFO') });
+  await setting.redis.acl('SETUSER', 'shop', '+client|info');
+  client.destroy();
+  await client.connect();
+  expect(await (await locks.acquire(KEY, patient)).release()).toBe(true);
+});
+
+it('a store with replicaAcks of a client that cannot make a duplicate says so at the first grant', async () => {
+  const client = setting.client();
+  client.duplicate = () => {
+    throw new Error('no duplicates');
+  };
+  const locks = setting.locks({ client, requestTimeout: REQUEST_TIMEOUT, replicaAcks: 1 });
+  const error = await rejection(locks.acquire(KEY, patient));
+  expect(error).toMatchObject({ name: 'StoreError', transient: false, message: expect.stringContaining('no duplicates') });
+});
+
 it.each(CLIENTS)('a store of a client of %s with replicaAcks replaces a connection of its own that is silent', async (_, make) => {
   const [next, proxy] = [await startRedis({ port: 'free' }), await setting.proxy()];
   setting.finally(async () => {

@@ -1,12 +1,13 @@
 // eslint-disable-next-line @typescript-eslint/ban-ts-comment -- it must also hold where there is no error
 /** @ts-ignore -- without ioredis its options have no type */
 import type { ClusterOptions } from 'ioredis';
+import { messageOf, StoreError } from '../../../core/model/errors.js';
 import { idle, inTime, now } from '../../../core/util/clock.js';
 import { detached } from '../../../core/util/detached.js';
 import { ownClusterOptions, ownOptions } from './own.client.js';
 import { nodeOf, type RedisClient } from './redis.client.js';
 import type { RedisConnection } from './redis.connection.js';
-import { isOfSelect, silent } from './redis.errors.js';
+import { isOfSelect, silent, TELL_DATABASE } from './redis.errors.js';
 import type { RedisRequest } from './redis.request.js';
 
 /**
@@ -14,13 +15,25 @@ import type { RedisRequest } from './redis.request.js';
  *
  * @param db the database of the client, unless it is of a Cluster: an app may have chosen another one than its options say.
  */
-export function duplicateOf(client: RedisClient, requestTimeout: number, db: number | undefined): RedisClient {
-  if (client.isCluster) {
+function duplicateOf(client: RedisClient, requestTimeout: number, db: number | undefined): RedisClient {
+  try {
+    if (!client.isCluster) return client.duplicate({ ...ownOptions(requestTimeout), db });
     const { redisOptions } = client.options as ClusterOptions;
     const ours = ownClusterOptions(requestTimeout);
     return client.duplicate([], { ...ours, redisOptions: { ...redisOptions, ...ours.redisOptions } });
+  } catch (cause) {
+    // An app may have wrapped it.
+    throw new StoreError(`Redis: the client cannot make a duplicate: ${messageOf(cause)}`, { transient: false, isUnsent: true, cause });
   }
-  return client.duplicate({ ...ownOptions(requestTimeout), db });
+}
+
+/** Makes a duplicate of a lent client, in the same database. @throws {StoreError} if neither the client nor the server says which one that is. */
+export async function duplicateBeside(connection: RedisConnection): Promise<RedisClient> {
+  // Behind the question that the first request over a connection brings with it.
+  await connection.request((client) => client.call('TIME'));
+  const { client, requestTimeout, facts } = connection;
+  if (facts.database !== undefined) return duplicateOf(client, requestTimeout, facts.database);
+  throw new StoreError(`Redis: the database of the client is not known: ${TELL_DATABASE}.`, { transient: false, isRefusal: true });
 }
 
 /**
@@ -68,7 +81,6 @@ async function answeringDuplicate(
     await ask(one);
   };
   try {
-    // A client that an app has wrapped may not be able to make one.
     const made = (duplicate = duplicateOf(client, requestTimeout, facts.database));
     made.on('error', (cause) => (isAstray ||= isOfSelect(cause)));
     await inTime(
@@ -79,7 +91,7 @@ async function answeringDuplicate(
     await Promise.all([connection.request(ask, key).catch(() => undefined), idle(requestTimeout)]);
     if (isSilent() && !isAstray) return duplicate;
   } catch {
-    // The server is away.
+    // The server is away, or there is no duplicate.
   }
   duplicate?.disconnect();
   return undefined;

@@ -6,10 +6,11 @@ import { detached } from '../../../core/util/detached.js';
 import { senderTo } from './redis.pipelines.js';
 import type { RedisRequest } from './redis.request.js';
 import { ConnectionFacts } from './connection.facts.js';
-import { duplicateOfSilent } from './duplicates.js';
+import { duplicateBeside, duplicateOfSilent } from './duplicates.js';
 import { hasGivenUp, isReady, nodeOf, nodesOf, type RedisClient, usesTls } from './redis.client.js';
 import { closed, GIVEN_UP, isAnswer, isOfSelect, isRedirection, notConnected, storeErrorOf, unsent } from './redis.errors.js';
 import { recall, type ScriptSender } from './script.sender.js';
+import { UnsentRequests } from './unsent.requests.js';
 
 /** Milliseconds until a client that has ended is connected again. */
 const RECONNECT_DELAY = 50;
@@ -18,10 +19,10 @@ const RECONNECT_DELAY = 50;
 export class RedisConnection {
   readonly keyPrefix: string;
   private readonly requests: RequestDeadlines<RedisRequest>;
-  /** Requests that were not sent yet. */
-  private readonly unsent = new Set<RedisRequest>();
+  private readonly unsent = new UnsentRequests();
   private isListening = false;
   private isClosed = false;
+  private isSeparating = false;
   /** The client that is used: that of the app, or one of our own in place of it. */
   client: RedisClient;
   scripts: ScriptSender;
@@ -35,19 +36,19 @@ export class RedisConnection {
 
   /**
    * @param replicas that must acknowledge what is written.
-   * @param lent that of the client whose duplicate this one is: it is connected, too.
+   * @param beside the other connection of the store, which may have the same client.
    */
   constructor(
     private readonly given: RedisClient,
     readonly requestTimeout: number,
     private isOwned: boolean,
     private readonly replicas = 0,
-    private readonly lent?: RedisConnection,
+    private readonly beside?: RedisConnection,
   ) {
     this.client = given;
     this.scripts = senderTo(given, requestTimeout, replicas);
     this.facts = new ConnectionFacts(given);
-    this.warnings = lent?.warnings ?? new StoreWarnings();
+    this.warnings = beside?.warnings ?? new StoreWarnings();
     this.keyPrefix = given.options?.keyPrefix ?? '';
     this.requests = new RequestDeadlines(requestTimeout, (request) => {
       this.fail(request, this.timedOut(!request.isSent));
@@ -118,7 +119,7 @@ export class RedisConnection {
 
   private sendWhenReady(request: RedisRequest, at?: number): void {
     request.isSent = false;
-    if (isReady(this.client)) this.dispatch(request, at);
+    if (isReady(this.client) && !this.isShared) this.dispatch(request, at);
     else this.wait(request);
   }
 
@@ -179,13 +180,26 @@ export class RedisConnection {
     this.moveTo(duplicate);
   }
 
+  /** A WAIT delays all that is sent over the same connection. A Cluster client has one to each node. */
+  private get isShared(): boolean {
+    return this.client === this.beside?.given && !this.client.isCluster;
+  }
+
+  /** Goes on over a duplicate of a client that is shared, in the same database, until the store is closed. */
+  private async separate(): Promise<void> {
+    if (this.isSeparating) return;
+    this.isSeparating = true;
+    const duplicate = await duplicateBeside(this.beside!).catch(this.onError);
+    this.isSeparating = false;
+    if (duplicate && this.unsent.size > 0) this.moveTo(duplicate);
+  }
+
   private moveTo(client: RedisClient): void {
-    const waiting = [...this.unsent];
-    for (const each of waiting) this.stopWaiting(each);
+    const waiting = this.unsent.take();
     this.stopListening();
     this.use(client, true);
     this.listen();
-    for (const each of waiting) this.sendWhenReady(each);
+    for (const request of waiting) this.sendWhenReady(request);
   }
 
   private fail(request: RedisRequest, error: StoreError): void {
@@ -197,7 +211,7 @@ export class RedisConnection {
   /** False: it was over already. What is given up in the background once the store is closed leaves no listener at a client that lives on. */
   private end(request: RedisRequest): boolean {
     if (!this.requests.end(request)) return false;
-    if (!request.isSent) this.stopWaiting(request);
+    if (!request.isSent) this.unsent.delete(request);
     if (this.isClosed && this.requests.open.size === 0) this.stopListening();
     return true;
   }
@@ -206,21 +220,9 @@ export class RedisConnection {
     const { client } = this;
     const hasEnded = client.status === 'end';
     if (hasEnded && !this.isKept && !hasGivenUp(client)) return this.fail(request, closed());
-    if (this.unsent.size === 0) {
-      client.on('ready', this.onReady);
-      client.on('end', this.onEnd);
-      if (!this.isOwned) client.on('error', this.onError);
-    }
-    this.unsent.add(request);
-    if ((hasEnded && this.isKept) || client.status === 'wait') this.connect();
-    if (this.lent?.client.status === 'wait') this.lent.connect();
-  }
-
-  private stopWaiting(request: RedisRequest): void {
-    if (!this.unsent.delete(request) || this.unsent.size > 0) return;
-    this.client.off('ready', this.onReady);
-    this.client.off('end', this.onEnd);
-    if (!this.isOwned) this.client.off('error', this.onError);
+    this.unsent.add(request, client, { ready: this.onReady, end: this.onEnd, ...(!this.isOwned && { error: this.onError }) });
+    if (this.isShared) void this.separate();
+    else if ((hasEnded && this.isKept) || client.status === 'wait') this.connect();
   }
 
   private timedOut(isUnsent: boolean): StoreError {
@@ -235,10 +237,8 @@ export class RedisConnection {
 
   private readonly onReady = (): void => {
     this.lastError = undefined;
-    for (const request of [...this.unsent]) {
-      this.stopWaiting(request);
-      this.dispatch(request);
-    }
+    if (this.isShared) return void this.separate();
+    for (const request of this.unsent.take()) this.dispatch(request);
   };
 
   /** A client of our own may end by itself: one of ioredis for Sentinel does when it learns of a failover while it connects. */
@@ -292,7 +292,7 @@ export class RedisConnection {
   private readonly onNodeError = (cause: unknown): void => void (this.lastError = cause);
 
   private failUnsent(error: StoreError): void {
-    for (const request of [...this.unsent]) this.fail(request, error);
+    for (const request of this.unsent.take()) this.fail(request, error);
   }
 }
 

@@ -32,6 +32,7 @@ const PASSING =
  * @param isCluster whether the client follows redirections.
  */
 export function storeErrorOf(cause: unknown, isCluster = false): StoreError {
+  if (cause instanceof StoreError) return cause;
   const error = errorOfNode(cause);
   const text = messageOf(error);
   const isPassing = PASSING.test(text) || (isCluster && REDIRECTION.test(text));

@@ -147,6 +147,7 @@ class LentNodeRedis extends NodeRedisAdapter {
 class NodeRedisDuplicate extends NodeRedisAdapter implements RedisClient {
   status: 'wait' | 'connecting' | 'ready' | 'end' = 'wait';
   private link: NodeRedisLink | undefined;
+  readonly condition: RedisClient['condition'];
   private isConnected = false;
   private isClosed = false;
 
@@ -157,6 +158,7 @@ class NodeRedisDuplicate extends NodeRedisAdapter implements RedisClient {
     private readonly override: Override = {},
   ) {
     super({ keyPrefix }, keyPrefix);
+    this.condition = { select: override.db };
   }
 
   async connect(): Promise<void> {
