@@ -1,7 +1,18 @@
 // Programs of Debian releases other than this machine's, unpacked into a folder with their own libraries. Nothing is installed, and apt's own lists
 // and configuration stay as they are.
 import { spawnSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 
 const DAY = 86_400_000;
@@ -97,8 +108,8 @@ export function wrapInPlace(root, programs) {
     .filter(existsSync);
   const loader = ['lib64', 'usr/lib64', `lib/${triplet}`, `usr/lib/${triplet}`, 'lib', 'usr/lib']
     .flatMap((folder) => filesIn(join(root, folder)).map((file) => join(root, folder, file)))
-    // A link with an absolute target leads out of the folder.
-    .find((file) => /\/ld-[^/]*\.so[^/]*$/.test(file) && existsSync(file));
+    // A link with an absolute target leads out of the folder, to the loader of this machine or to nothing.
+    .find((file) => /\/ld-[^/]*\.so[^/]*$/.test(file) && existsSync(file) && realpathSync(file).startsWith(realpathSync(root)));
   // Where there is none, the programs are static.
   if (!loader) return programs;
   const quoted = (text) => `'${text.replaceAll("'", `'\\''`)}'`;

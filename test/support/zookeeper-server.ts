@@ -60,7 +60,9 @@ export class ZookeeperServer extends DatabaseServer {
     writeFileSync(join(this.data, 'myid'), String(index + 1));
     if (unprivileged) chownSync(this.data, unprivileged.uid, unprivileged.gid);
     writeFileSync(join(this.folder, 'zoo.cfg'), lines.join('\n'));
-    writeFileSync(join(this.folder, 'log4j.properties'), LOG);
+    // Debian's writes its log by the first, Apache's own by the second.
+    writeFileSync(join(this.folder, 'log4j.properties'), LOG4J);
+    writeFileSync(join(this.folder, 'logback.xml'), LOGBACK);
     this.args = [
       ...['-Xmx128m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-Djava.net.preferIPv4Stack=true'],
       ...(durable ? [] : ['-Dzookeeper.forceSync=no']),
@@ -97,10 +99,15 @@ function jarsOf(script: string): string[] {
   return [...jars.filter((jar) => !isOwn(jar)), ...jars.filter(isOwn)].map((jar) => join(lib, jar));
 }
 
-const LOG = `log4j.rootLogger=WARN, CONSOLE
+const LOG4J = `log4j.rootLogger=WARN, CONSOLE
 log4j.appender.CONSOLE=org.apache.log4j.ConsoleAppender
 log4j.appender.CONSOLE.layout=org.apache.log4j.PatternLayout
 log4j.appender.CONSOLE.layout.ConversionPattern=%p %c{1} %m%n
+`;
+const LOGBACK = `<configuration>
+  <appender name="CONSOLE" class="ch.qos.logback.core.ConsoleAppender"><encoder><pattern>%p %c{1} %m%n</pattern></encoder></appender>
+  <root level="WARN"><appender-ref ref="CONSOLE" /></root>
+</configuration>
 `;
 
 /** The answer to a word such as `srvr`. */
