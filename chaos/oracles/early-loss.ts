@@ -17,8 +17,9 @@ export const earlyLoss: Oracle = (history, facts) => {
   const calls = callsOf(history);
   const byId = new Map(calls.map((call) => [call.asked.id, call]));
   const claims = claimsOf(calls, facts);
-  // Several leases that were taken together end with the first of them.
+  // Several leases that were taken together end with the first of them, which may be over when the last one is granted.
   const ends = new Map<string, number>();
+  for (const { asked, granted } of calls) if (granted?.leases.some(({ remaining }) => remaining === 0)) ends.set(asked.id, granted.t);
   for (const { asked, validUntil } of claims) ends.set(asked.id, Math.min(ends.get(asked.id) ?? Infinity, validUntil));
   return claims.flatMap(({ key, asked, call }): Violation[] => {
     const validUntil = ends.get(asked.id)!;

@@ -164,6 +164,16 @@ describe('early loss', () => {
       },
       1,
     ],
+    [
+      'because another lease, taken together with it, was over before',
+      (story) => {
+        const id = story.ask(-1);
+        const lease = { key: 'a', token: 1, owner: id, remaining: 200 };
+        story.add(0, { e: 'granted', id, leases: [lease, { ...lease, key: 'b', remaining: 0 }] });
+        story.add(10, { e: 'releasing', id }).add(11, { e: 'released', id, ours: false });
+      },
+      0,
+    ],
   ]);
 });
 
