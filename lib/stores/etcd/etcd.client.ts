@@ -222,7 +222,12 @@ export class EtcdClient {
   }
 
   private limit(request: http.ClientRequest): NodeJS.Timeout {
-    const timer = setTimeout(() => request.destroy(new Error(`no answer within ${this.requestTimeout} ms`)), this.requestTimeout);
+    const timer = setTimeout(() => {
+      // Something between may have forgotten the idle connections, too: each would make one more request late.
+      for (const { freeSockets } of this.agents)
+        for (const sockets of Object.values(freeSockets)) for (const each of sockets!) each.destroy();
+      request.destroy(new Error(`no answer within ${this.requestTimeout} ms`));
+    }, this.requestTimeout);
     request.on('close', () => clearTimeout(timer));
     return timer;
   }

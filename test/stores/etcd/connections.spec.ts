@@ -113,3 +113,17 @@ describe('a store that is closed', () => {
     expect(way.made).toBe(0);
   });
 });
+
+it('idle connections are closed with one that is silent: each would make another request late (G8)', async () => {
+  const client = new EtcdClient({ endpoints: [way.url] }, 2000);
+  const ask = (): Promise<unknown> => client.ask('/v3/kv/range', { key: base64('x') });
+  await eventually(async () => {
+    await Promise.all(Array.from({ length: 10 }, ask));
+    expect(way.connections).toBeGreaterThan(1);
+  });
+  way.silence();
+  expect(await rejection(ask())).toMatchObject({ name: 'StoreError', transient: true, isUnsent: false });
+  await eventually(() => way.connections === 0);
+  await eventually(ask);
+  client.close();
+});
