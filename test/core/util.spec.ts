@@ -1,9 +1,11 @@
 import { AsyncLocalStorage, AsyncResource, createHook } from 'node:async_hooks';
 import { getEventListeners } from 'node:events';
+import os from 'node:os';
 import { Locks } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { onAbort, untilAborted } from '../../lib/core/util/abort.js';
 import { after, Alarm, idle, now, validity } from '../../lib/core/util/clock.js';
+import type * as Clock from '../../lib/core/util/clock.js';
 import { LinkedEntry, LinkedList } from '../../lib/core/util/linked-list.js';
 import { GarbageCount } from '../contract/garbage.js';
 import { eventually } from '../support/eventually.js';
@@ -169,6 +171,71 @@ describe('time', () => {
     void idle(20).then(() => (isOver = true));
     expect(ticking()).toBe(before);
     await eventually(() => isOver);
+  });
+});
+
+describe('the clock since boot', () => {
+  const HOURS = 3_600_000;
+  /** The monotonic clock, and by how much that since boot is ahead of it. */
+  let [monotonic, ahead] = [0, 0];
+  afterEach(() => void jest.restoreAllMocks());
+
+  /** A fresh clock, on a machine whose clock since boot has steps of so many milliseconds. */
+  async function clockWith(step: number) {
+    [monotonic, ahead] = [1_000_003, 0];
+    jest.spyOn(performance, 'now').mockImplementation(() => monotonic);
+    jest.spyOn(os, 'uptime').mockImplementation(() => (Math.floor((monotonic + ahead) / step) * step) / 1000);
+    let copy!: typeof Clock;
+    await jest.isolateModulesAsync(async () => void (copy = await import('../../lib/core/util/clock.js')));
+    return copy;
+  }
+
+  it.each([
+    ['hundredths of a second', 10],
+    ['whole seconds', 1_000],
+  ])('that counts %s shows a suspend: not less than it was, and the same to all who ask', async (_steps, step) => {
+    const { countSuspend, now, suspendedSince } = await clockWith(step);
+    for (let each = 0; each < 20; each++) {
+      monotonic += 12_347;
+      countSuspend();
+      const before = now();
+      ahead += 5_003;
+      countSuspend();
+      const counted = now() - before;
+      expect(counted).toBeGreaterThanOrEqual(5_003);
+      expect(counted).toBeLessThanOrEqual(5_003 + 2 * step);
+      expect(suspendedSince(before)).toBe(counted);
+    }
+  });
+
+  it.each([
+    ['hundredths of a second, looked at four times a second', 10, 250],
+    ['whole seconds, looked at four times a second', 1_000, 250],
+    ['hundredths of a second, looked at after hours', 10, 7 * HOURS],
+    ['whole seconds, looked at after hours', 1_000, 7 * HOURS],
+  ])('that drifts shows none: %s', async (_steps, step, pause) => {
+    const { countSuspend, now } = await clockWith(step);
+    const start = now() - monotonic;
+    for (let looks = 0; looks < 30_000; looks++) {
+      monotonic += pause;
+      ahead += pause * 0.0002;
+      countSuspend();
+    }
+    expect(now() - monotonic).toBe(start);
+    ahead += 24 * HOURS;
+    countSuspend();
+    expect(now() - monotonic).toBeGreaterThanOrEqual(24 * HOURS);
+  });
+
+  it('that is set back hides no suspend after that', async () => {
+    const { countSuspend, now } = await clockWith(10);
+    const before = now();
+    ahead -= 3_600_000;
+    countSuspend();
+    expect(now()).toBe(before);
+    ahead += 5_000;
+    countSuspend();
+    expect(now() - before).toBeGreaterThanOrEqual(5_000);
   });
 });
 

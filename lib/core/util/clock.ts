@@ -9,6 +9,8 @@ const LONGEST_DELAY = 2 ** 31 - 1;
 
 /** Milliseconds. A shorter suspend of the machine is not noticed. */
 const SHORTEST_SUSPEND = 40;
+/** The part of the time by which two clocks of a machine may drift apart: as much as a time server corrects at most. */
+const DRIFT = 0.0005;
 /** Milliseconds. A reading that takes longer was interrupted, and tells nothing. */
 const LONGEST_READING = 5;
 
@@ -17,6 +19,7 @@ let lastSuspend = { length: 0, end: -Infinity };
 /** Milliseconds by which the clock since boot may be behind: hundredths of a second on Linux, whole seconds on macOS. */
 let precision = 1000;
 let sinceBoot = readSinceBoot();
+let lookedAt = performance.now();
 /** Milliseconds by which the wall clock was ahead of {@link now}. */
 let sinceEpoch = wallClock() - performance.now();
 
@@ -30,18 +33,22 @@ export function awake(): number {
   return performance.now();
 }
 
-/** The clock since boot goes on while the machine is suspended. What it has gone on by alone was a suspend. */
+/**
+ * The clock since boot goes on while the machine is suspended. What it has gone on by alone since the last look was a suspend. It is not compared with an
+ * earlier look: on macOS and Windows the two clocks drift apart, and within hours that is more than a short suspend.
+ */
 export function countSuspend(): void {
   const reading = readSinceBoot();
   if (reading === undefined) return;
-  const length = reading - (sinceBoot ??= reading);
-  if (Math.abs(length) > precision + SHORTEST_SUSPEND) {
-    sinceBoot = reading;
-    // Some kernels derive it from the wall clock, which can be set back.
-    if (length > 0) {
-      suspended += length + precision;
-      lastSuspend = { length, end: now() };
-    }
+  const time = performance.now();
+  const length = reading - (sinceBoot ?? reading);
+  const shortest = precision + SHORTEST_SUSPEND + DRIFT * (time - lookedAt);
+  sinceBoot = reading;
+  lookedAt = time;
+  if (length > shortest) {
+    const counted = length + precision;
+    suspended += counted;
+    lastSuspend = { length: counted, end: now() };
   }
   sinceEpoch = wallClock() - now();
 }
