@@ -16,9 +16,12 @@ export function advise({ log, name, key }: LockPlan, ...advice: readonly (Advice
   for (const each of advice) if (each) log.warn(...each, { key: name, keys: [key] });
 }
 
-/** A bundler that minifies names gives `Stock` the name `t`, in the next build perhaps `n`: other instances then lock another key. */
+/**
+ * A bundler that minifies names gives `Stock` the name `t`, in the next build perhaps `n`: other instances then lock another key. Two characters of which the
+ * first is a capital may be a name that was chosen, such as `S3` or `Db`.
+ */
 export function adviceOnName({ definition: { className, where }, plan: { name, isNamedByClass } }: Use): Advice | undefined {
-  if (!isNamedByClass || !/^(.{1,2}|[a-z_$]..)$/.test(className)) return undefined;
+  if (!isNamedByClass || !/^(.|[a-z_$].{1,2})$/.test(className)) return undefined;
   return [
     'NDL_MINIFIED_NAME',
     `${where}: the key "${name}" contains the name of the class, which looks minified: another build may choose another name, and lock another key. ` +
