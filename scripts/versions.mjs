@@ -38,7 +38,7 @@ const ofRedis = (name) => ({
   variable: 'REDIS_SERVER',
   store: 'redis',
   // The contracts beside the folder, too.
-  tests: ['test/stores/redis', 'test/stores/quorum', 'test/doctor/redis.spec.ts', 'test/fence-guard', 'test/support/redis'],
+  tests: ['test/stores/redis', 'test/stores/quorum', 'test/doctor/redis.spec.ts', 'test/fence-guard'],
 });
 const ofMysql = (name, program) => ({
   packages: [`${name}-server-core`],
@@ -170,11 +170,11 @@ function findServers() {
   }
   const wrong = [...found.values()].filter(({ engine, version, command }) => versionOf(engine, command) !== version);
   if (wrong.length > 0) throw new Error(`These say that they are another version: ${wrong.map(({ command }) => command).join(', ')}`);
-  return { servers: [...found.values()].sort((a, b) => order(a) - order(b) || compare(a, b)), missing };
+  // By the engine, and the oldest version first.
+  const order = ({ engine, version }) => `${1000 + Object.keys(ENGINES).indexOf(engine)} ${version}`;
+  const servers = [...found.values()].sort((a, b) => order(a).localeCompare(order(b), 'en', { numeric: true }));
+  return { servers, missing };
 }
-
-const order = ({ engine }) => Object.keys(ENGINES).indexOf(engine);
-const compare = (a, b) => (inOrder([a.version, b.version])[0] === a.version ? -1 : 1);
 
 function inFolder(folder) {
   if (folder === parse(folder).root) throw new Error('--folder changes the files there: it must be a copy.');

@@ -7,4 +7,4 @@ beforeAll(async () => {
   ({ url } = await shared('etcd'));
 });
 
-storeContract('etcd', () => etcdStore({ endpoints: [url], prefix: `test-${process.pid}/` }));
+storeContract('etcd', () => etcdStore({ endpoints: [url], prefix: `test-${process.pid}/`, requestTimeout: 5000 }));

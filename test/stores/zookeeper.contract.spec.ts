@@ -7,4 +7,4 @@ beforeAll(async () => {
   ({ connectionString } = await shared('zookeeper'));
 });
 
-storeContract('zookeeper', () => zookeeperStore({ connectionString: `${connectionString}/test-${process.pid}` }));
+storeContract('zookeeper', () => zookeeperStore({ connectionString: `${connectionString}/test-${process.pid}`, requestTimeout: 5000 }));

@@ -66,7 +66,7 @@ describe.each(['simple', 'jwt'])('with authentication by %s tokens', (kind) => {
   it('a user with the right to the prefix has all locks, is woken, and reads at the start of the app where they are', async () => {
     const options = { endpoints: [url], auth: shop, prefix: 'locks/' };
     const [line] = await startLines(etcdStore(options), 'shop:');
-    expect(line).toMatch(RegExp(`^etcd [\\d.]+ at ${url}, prefix "locks/", namespace "shop:", answers in `));
+    expect(line).toMatch(RegExp(`^(etcd [\\d.]+|Etcd) at ${url}, prefix "locks/", namespace "shop:", answers in `));
     const report = await examined(etcdStore(options));
     expect(report.notOk).not.toContain('wake-ups warn');
     expect(report.of('probe').state).toBe('ok');
