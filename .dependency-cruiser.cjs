@@ -216,7 +216,7 @@ module.exports = {
       name: 'no-orphan',
       comment: 'A file that no entry leads to is dead.',
       severity: 'error',
-      from: { orphan: true, path: '^lib/', pathNot: '\\.d\\.ts$' },
+      from: { orphan: true, path: '^lib/', pathNot: '\\.d\\.c?ts$' },
       to: {},
     },
   ],

@@ -9,6 +9,8 @@ import './embed-lua.mjs';
 import './embed-page.mjs';
 
 const root = new URL('../', import.meta.url);
+/** Files of lib that are CommonJS in both builds. */
+const COMMONJS = ['core/store/client-packages.cjs', 'stores/redis/clients.cjs'];
 const compiler = fileURLToPath(import.meta.resolve('typescript/bin/tsc'));
 
 async function compiles(project) {
@@ -20,7 +22,7 @@ async function compiles(project) {
 await rm(new URL('dist/', root), { recursive: true, force: true });
 if (process.argv.includes('--esm')) {
   if (!(await compiles('tsconfig.esm.json'))) process.exit(1);
-  await cp(new URL('lib/stores/redis/clients.cjs', root), new URL('dist/esm/stores/redis/clients.cjs', root));
+  for (const file of COMMONJS) await cp(new URL(`lib/${file}`, root), new URL(`dist/esm/${file}`, root));
   process.exit(0);
 }
 // The sample app has a package.json of its own. It finds the library as `npm install` in its folder would link it.
@@ -33,9 +35,11 @@ const compiled = await Promise.all(
 if (compiled.includes(false)) process.exit(1);
 // The package says "type": "module"; this makes Node and TypeScript read these as what they are.
 for (const folder of ['cjs', 'schematics']) await writeFile(new URL(`dist/${folder}/package.json`, root), '{"type":"commonjs"}\n');
-await cp(new URL('lib/stores/redis/clients.cjs', root), new URL('dist/cjs/stores/redis/clients.cjs', root));
-// What it loads must be CommonJS, which can be loaded at once everywhere: Jest cannot require() an ES module.
-await writeFile(new URL('dist/esm/stores/redis/clients.cjs', root), "module.exports = require('../../../cjs/stores/redis/clients.cjs');\n");
+for (const file of COMMONJS) {
+  await cp(new URL(`lib/${file}`, root), new URL(`dist/cjs/${file}`, root));
+  // What it loads must be CommonJS, which can be loaded at once everywhere: Jest cannot require() an ES module.
+  await writeFile(new URL(`dist/esm/${file}`, root), `module.exports = require('../../../cjs/${file}');\n`);
+}
 // Two long texts: the ESM build takes them from the other one.
 for (const [file, names] of [
   ['dashboard/page.generated', 'page, scriptHash, styleHash'],

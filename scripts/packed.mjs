@@ -6,12 +6,15 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
+import { supported } from '../lib/core/store/client-packages.cjs';
 import { Explained, withLeftovers } from './leftovers.mjs';
 
 const TIME_TO_END = 120_000;
 
 export const root = fileURLToPath(new URL('../', import.meta.url));
 export const { name, peerDependencies } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'));
+/** Versions of the packages that are used with this one. npm lets an app have any version of those that are clients. */
+const ranges = { ...peerDependencies, ...supported };
 /** The arguments of each check. */
 export const { values, positionals } = parseArgs({
   options: { tarball: { type: 'string' }, newest: { type: 'boolean' } },
@@ -19,7 +22,7 @@ export const { values, positionals } = parseArgs({
 });
 
 // `^10.0.0 || ^11.0.0` becomes 10.0.0 for the oldest and ^11.0.0 for the newest.
-const peers = (choose) => Object.fromEntries(Object.entries(peerDependencies).map(([peer, range]) => [peer, choose(range.split(' || '))]));
+const peers = (choose) => Object.fromEntries(Object.entries(ranges).map(([peer, range]) => [peer, choose(range.split(' || '))]));
 export const oldestPeers = peers((ranges) => ranges[0].slice(1));
 export const newestPeers = peers((ranges) => ranges.at(-1));
 export const toInstall = (packages) => Object.entries(packages).map(([wanted, version]) => `${wanted}@${version}`);
@@ -47,13 +50,17 @@ export async function pack(folder) {
   return join(folder, tarball);
 }
 
-/** A folder with these packages and, as a module of either kind, the programs of test/package. */
-export async function createApp(app, packages) {
+/**
+ * A folder with these packages and, as a module of either kind, the programs of test/package.
+ *
+ * @param dependencies that it has before.
+ */
+export async function createApp(app, packages, dependencies = {}) {
   for (const [folder, type] of Object.entries({ esm: 'module', cjs: 'commonjs' })) {
     await cp(join(root, 'test/package'), join(app, folder), { recursive: true });
     await writeFile(join(app, folder, 'package.json'), JSON.stringify({ private: true, type }));
   }
-  await writeFile(join(app, 'package.json'), JSON.stringify({ private: true }));
+  await writeFile(join(app, 'package.json'), JSON.stringify({ private: true, dependencies }));
   await install(app, packages);
 }
 

@@ -1,5 +1,6 @@
 import { Counter, Gauge, Histogram, register as defaultRegistry, type Registry } from 'prom-client';
 import type { Telemetry } from '../core/model/telemetry.js';
+import { checkClient } from '../core/store/check-client.js';
 import { processWide } from '../core/util/process-wide.js';
 import { Hub, type Attributes } from './hub.js';
 import { ALL, type GaugeName, type Instrument, type InstrumentName } from './instruments.js';
@@ -11,9 +12,12 @@ const hubs = processWide('prometheus', () => new WeakMap<Registry, Hub>());
  * Metrics for Prometheus: `DistributedLockModule.forRoot({ store, telemetry: prometheus() })`. The names begin with `distributed_lock_`.
  *
  * @param registry of prom-client. Default: its global one.
+ * @throws {LockConfigError} when prom-client is too old.
  * @throws {Error} of prom-client, when the registry has another metric of such a name.
  */
 export function prometheus(registry: Registry = defaultRegistry): Telemetry {
+  // Before version 13 a gauge has no `collect`, and would not be there.
+  checkClient('prometheus', 'prom-client', 'collect' in new Gauge({ name: 'a', help: 'a', registers: [], collect() {} }));
   return {
     observe(source) {
       let hub = hubs.get(registry);

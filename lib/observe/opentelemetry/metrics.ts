@@ -1,20 +1,24 @@
-import { createNoopMeter, metrics, type Meter, type MeterProvider } from '@opentelemetry/api';
+import type { Meter, MeterProvider } from '@opentelemetry/api';
+// All of it: a name that an old version does not have could not be imported, and nobody would be answered why.
+import * as api from '@opentelemetry/api';
 import { processWide } from '../../core/util/process-wide.js';
 import { Hub, type Attributes } from '../hub.js';
 import { ALL, type GaugeName, type InstrumentName } from '../instruments.js';
 
 export const SCOPE = 'nestjs-distributed-lock';
+/** Version 1.3 brought them. */
+export const hasMetrics = 'createNoopMeter' in api;
 
 /** A provider has each metric once, however many `Locks` and copies of this package report to it. */
 const hubs = processWide('opentelemetry', () => new WeakMap<MeterProvider, Hub>());
 
 /** The hub of the provider that is registered globally; `undefined`: there is none. */
 export function metricsHub(): Hub | undefined {
-  const provider = metrics.getMeterProvider();
+  const provider = api.metrics.getMeterProvider();
   let hub = hubs.get(provider);
   if (hub) return hub;
   const meter = provider.getMeter(SCOPE);
-  if (meter === createNoopMeter()) return undefined;
+  if (meter === api.createNoopMeter()) return undefined;
   hubs.set(provider, (hub = createHub(meter)));
   return hub;
 }

@@ -1,7 +1,8 @@
 import { checkOptions, oneOf } from '../../core/model/check-options.js';
 import type { Telemetry } from '../../core/model/telemetry.js';
+import { checkClient } from '../../core/store/check-client.js';
 import { CallSpans, LiveHolds } from './call-spans.js';
-import { metricsHub } from './metrics.js';
+import { hasMetrics, metricsHub } from './metrics.js';
 
 /** Options of {@link openTelemetry}. */
 export interface OpenTelemetryOptions {
@@ -15,10 +16,11 @@ const CHECKS = { keys: oneOf(true, false) };
  * Metrics and spans for OpenTelemetry: `DistributedLockModule.forRoot({ store, telemetry: openTelemetry() })`. It uses the providers that are
  * registered globally: start the SDK before the app is created. Without an SDK it does nothing.
  *
- * @throws {LockConfigError} when an option is wrong.
+ * @throws {LockConfigError} when an option is wrong, or `@opentelemetry/api` is too old.
  */
 export function openTelemetry(options: OpenTelemetryOptions = {}): Telemetry {
   checkOptions(options, 'openTelemetry', CHECKS);
+  checkClient('openTelemetry', '@opentelemetry/api', hasMetrics);
   const { keys = false } = options;
   const live = new LiveHolds();
   return {

@@ -1,7 +1,8 @@
 import type { Pool as CallbackPool } from 'mysql2';
-import { createPool, type Pool } from 'mysql2/promise';
+import * as mysql from 'mysql2/promise';
 import { checkOptions, integerFrom, ofType, oneOf } from '../../core/model/check-options.js';
 import { configError } from '../../core/model/errors.js';
+import { checkClient } from '../../core/store/check-client.js';
 import type { LockStore } from '../../core/store/lock-store.js';
 import { recordStore } from '../records/record.store.js';
 import { configOf, MysqlClient } from './mysql.client.js';
@@ -20,7 +21,7 @@ export type MysqlConnectionOptions =
     }
   | {
       /** A pool of your own, of `mysql2` or `mysql2/promise`, whose options are used for connections of ours. It is not used itself. */
-      pool: Pool | CallbackPool;
+      pool: mysql.Pool | CallbackPool;
     };
 
 /** Options of {@link mysqlStore}. */
@@ -46,10 +47,11 @@ const CHECKS = {
 /**
  * Locks on MySQL 8.0, MariaDB 10.6 or later. It connects with the first request. The server cannot wake waiters: those of other processes poll.
  *
- * @throws {LockConfigError} when an option is wrong.
+ * @throws {LockConfigError} when an option is wrong, or `mysql2` is too old.
  */
 export function mysqlStore(options: MysqlStoreOptions): LockStore {
   checkOptions(options, 'mysqlStore', CHECKS);
+  checkClient('mysqlStore', 'mysql2', 'createPoolCluster' in mysql);
   const { table = DEFAULT_TABLE, schema = 'check', requestTimeout = 1000 } = options;
   const [name, sql] = [quoted(table), mysqlSchema({ table })];
   const makePool = poolOf(options, table, requestTimeout);
@@ -57,8 +59,8 @@ export function mysqlStore(options: MysqlStoreOptions): LockStore {
 }
 
 /** The connections of a pool of the app may be busy, have a transaction open, or use another database: ours are made as its own are. */
-function poolOf(options: MysqlStoreOptions, table: string, requestTimeout: number): (max?: number) => Pool {
-  const { url, pool, max } = options as { url?: string; pool?: Pool | CallbackPool; max?: number };
+function poolOf(options: MysqlStoreOptions, table: string, requestTimeout: number): (max?: number) => mysql.Pool {
+  const { url, pool, max } = options as { url?: string; pool?: mysql.Pool | CallbackPool; max?: number };
   const fail = (problem: string): never => {
     throw configError('OPTION', `mysqlStore: ${problem}.`);
   };
@@ -68,15 +70,22 @@ function poolOf(options: MysqlStoreOptions, table: string, requestTimeout: numbe
   };
   if (pool === undefined) {
     if (!URL.canParse(url!)) fail('"url" must be a URL such as mysql://user:password@localhost:3306/shop');
-    needDatabase('url', new URL(url!).pathname.slice(1));
-    return (connectionLimit = max ?? MAX) => createPool({ uri: url, connectionLimit, connectTimeout: requestTimeout });
+    const { username, password, pathname } = new URL(url!);
+    needDatabase('url', pathname.slice(1));
+    // Before version 3.7 mysql2 leaves them encoded.
+    const given = {
+      user: decodeURIComponent(username),
+      password: decodeURIComponent(password),
+      database: decodeURIComponent(pathname.slice(1)),
+    };
+    return (connectionLimit = max ?? MAX) => mysql.createPool({ uri: url, ...given, connectionLimit, connectTimeout: requestTimeout });
   }
   const theirs = configOf(pool);
   if (!theirs?.connectionConfig) return fail('"pool" must be a pool of mysql2');
   if ('max' in options) fail('"max" is for a "url": a pool has its own limit');
   needDatabase('pool', theirs.connectionConfig.database);
   return (connectionLimit = Math.min(MAX, theirs.connectionLimit || MAX)) => {
-    const made = createPool({ connectionLimit });
+    const made = mysql.createPool({ connectionLimit });
     const own = (made as unknown as { readonly pool: object }).pool;
     // It is read for each connection: an app may have changed the password meanwhile.
     const get = (): object => {

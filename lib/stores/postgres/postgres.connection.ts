@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { StoreError } from '../../core/model/errors.js';
+import { checkClient } from '../../core/store/check-client.js';
 import type { LockStore } from '../../core/store/lock-store.js';
 import { StoreWarnings } from '../../core/store/store-warnings.js';
 import { inTime, isSettledWithin } from '../../core/util/clock.js';
@@ -54,7 +55,7 @@ export interface PostgresPool {
 /** The part of `pg` that is used. */
 interface Driver {
   readonly Pool: new (options: object) => PostgresPool;
-  readonly Client: new (options: object) => PostgresClient;
+  readonly Client: (new (options: object) => PostgresClient) & { readonly prototype: PostgresClient };
 }
 
 /** Milliseconds from a cancelled statement to its answer. */
@@ -64,10 +65,16 @@ const LONGEST_CANCEL = 15_000;
 const CANCELLED = '57014';
 const PREPARED_IS_MISSING = ['26000', '42P05'];
 
-/** Loads `pg` when it is needed: an app that passes a `query` may not have it. */
+/** Loads `pg` when it is needed: an app that passes a `query` may not have it. @throws {LockConfigError} when it is too old. */
 export async function driver(): Promise<Driver> {
   const { default: pg } = await import('pg');
+  checkClient('postgresStore', 'pg', canUnref(pg.Client));
   return pg;
+}
+
+/** Whether an idle connection can be kept from keeping the process alive: since version 8.7. */
+export function canUnref(Client: Driver['Client']): boolean {
+  return typeof Client.prototype.unref === 'function';
 }
 
 /** Makes a client beside the pool. It is not connected yet. */

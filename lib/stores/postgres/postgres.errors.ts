@@ -46,7 +46,9 @@ export function storeErrorOf(cause: unknown): LockError {
 
 /** Makes the error of a request that was not sent. */
 export function unsent(cause: unknown): LockError {
-  const { message, transient, isRefusal } = storeErrorOf(cause) as StoreError;
+  const error = storeErrorOf(cause);
+  if (!(error instanceof StoreError)) return error;
+  const { message, transient, isRefusal } = error;
   return new StoreError(message, { transient, isUnsent: true, isRefusal, cause });
 }
 

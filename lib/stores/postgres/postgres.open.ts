@@ -1,7 +1,16 @@
 import { inspect } from 'node:util';
 import { type Checks, checkOptions, defined, integerFrom, ofType, oneOf } from '../../core/model/check-options.js';
 import { configError } from '../../core/model/errors.js';
-import { clientTo, driver, optionsOf, PoolConnection, type PostgresConnection, type PostgresPool } from './postgres.connection.js';
+import { checkClient } from '../../core/store/check-client.js';
+import {
+  canUnref,
+  clientTo,
+  driver,
+  optionsOf,
+  PoolConnection,
+  type PostgresConnection,
+  type PostgresPool,
+} from './postgres.connection.js';
 import { type OpenSource, overClient, type PostgresListen } from './postgres.listener.js';
 import { type PostgresQuery, QueryConnection } from './postgres.query.js';
 import { PostgresStatements } from './postgres.statements.js';
@@ -92,6 +101,7 @@ function checked(given: PostgresStoreOptions): PostgresStoreOptions {
   const options = defined(given);
   const sources = SOURCES.filter((name) => name in options);
   if (sources.length !== 1) fail(`give exactly one of ${SOURCES.join(', ')}, not ${sources.join(' and ') || 'none'}`);
+  if ('pool' in options && options.pool.Client) checkClient('postgresStore', 'pg', canUnref(options.pool.Client), true);
   for (const name of ['prepare', 'max'] as const) {
     if (name in options && !('url' in options)) fail(`"${name}" is only for "url", not ${inspect(options[name])}`);
   }

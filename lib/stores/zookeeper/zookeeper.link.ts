@@ -1,4 +1,5 @@
 import { StoreError } from '../../core/model/errors.js';
+import { checkClient } from '../../core/store/check-client.js';
 import { after, isSettledWithin, now } from '../../core/util/clock.js';
 import { CONNECTED, storeErrorOf, type ZookeeperAuth, type ZookeeperClient } from './zookeeper.client.js';
 
@@ -43,6 +44,8 @@ export class ZookeeperLink {
   /**
    * A client of our own, for one connection. By itself it would connect again and again, which keeps the process alive, with half a reply of before in
    * its buffer, and send what was asked long ago.
+   *
+   * @throws {LockConfigError} when it is too old.
    */
   static async open(
     hosts: string,
@@ -53,6 +56,7 @@ export class ZookeeperLink {
     // Loaded when it is needed: an app that passes a client may have it under another name.
     const { default: zookeeper } = await import('node-zookeeper-client');
     const client = zookeeper.createClient(hosts, { sessionTimeout: SESSION, spinDelay: 0 });
+    checkClient('zookeeperStore', 'node-zookeeper-client', 'transaction' in client);
     for (const { scheme, auth: text } of auth) client.addAuthInfo(scheme, Buffer.from(text));
     const link = new ZookeeperLink(client, broke);
     link.mend((client as unknown as { connectionManager: Inside }).connectionManager, timeout);

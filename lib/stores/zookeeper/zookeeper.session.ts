@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { StoreError } from '../../core/model/errors.js';
+import { LockConfigError, StoreError } from '../../core/model/errors.js';
 import { after, now } from '../../core/util/clock.js';
 import { detached } from '../../core/util/detached.js';
 import {
@@ -173,7 +173,7 @@ export class ZookeeperSession {
       return (this.link = link);
     } catch (error) {
       this.opening = undefined;
-      throw storeErrorOf(error);
+      throw error instanceof LockConfigError ? error : storeErrorOf(error);
     }
   }
 

@@ -1,5 +1,4 @@
 // What `nest add` runs after it has installed the package. It imports nothing: the Nest CLI brings the machinery, the user's project the compiler.
-import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { dirname, join } from 'node:path';
 import { addShutdownHooks, rootModuleName } from './bootstrap.js';
@@ -117,8 +116,8 @@ function addClient(tree: Tree, context: Context, client: string, skipInstall: bo
 
 /** The ranges of a client that this package is made for. */
 function rangesOf(client: string): string {
-  const manifest = readFileSync(join(__dirname, '../../../package.json'), 'utf8');
-  return (JSON.parse(manifest) as { peerDependencies: Record<string, string> }).peerDependencies[client]!;
+  const { supported } = createRequire(__filename)('../../cjs/core/store/client-packages.cjs') as { supported: Record<string, string> };
+  return supported[client]!;
 }
 
 function sourcesIn(tree: Tree, folder: string): Source[] {

@@ -2,6 +2,7 @@
 /** @ts-ignore -- without ioredis its options have no type */
 import type { ClusterOptions, RedisOptions } from 'ioredis';
 import { configError } from '../../../core/model/errors.js';
+import { checkClient } from '../../../core/store/check-client.js';
 import { now } from '../../../core/util/clock.js';
 import { ioredis } from '../clients.cjs';
 import type { RedisStoreOptions } from '../redis.store.js';
@@ -18,6 +19,7 @@ export function connect(options: Exclude<RedisStoreOptions, { client: unknown }>
   const { Cluster, Redis } = ioredis((cause) => {
     throw configError('STORE', 'redisStore: install ioredis, or pass a client of redis (node-redis) as redisStore({ client }).', { cause });
   });
+  checkClient('redisStore', 'ioredis', Redis !== undefined);
   const ours = ownOptions(requestTimeout);
   if ('url' in options) return new Redis(options.url, ours);
   if ('sentinels' in options) {

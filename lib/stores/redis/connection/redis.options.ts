@@ -1,6 +1,7 @@
 import { inspect } from 'node:util';
 import { defined, unknownOption } from '../../../core/model/check-options.js';
 import { configError } from '../../../core/model/errors.js';
+import { checkClient } from '../../../core/store/check-client.js';
 import type { NodeRedisClient } from '../node-redis/node-redis.client.js';
 import type { RedisStoreOptions } from '../redis.store.js';
 
@@ -94,7 +95,8 @@ function problemOf(client: unknown): string | undefined {
     return '"client" is a cluster of redis (node-redis): install ioredis and give redisStore({ cluster: [{ host, port }] })';
   if (isNodeRedis(client) && has('getMasterNode'))
     return '"client" is a sentinel of redis (node-redis): install ioredis and give redisStore({ sentinels, name })';
+  // One that is not `destroy`ed is of version 4; since 5.1 its connections are counted, and a silent one can end.
+  if (typeof evalSha === 'function') checkClient('redisStore', 'redis', isNodeRedis(client) && has('socketEpoch'), true);
   if (isNodeRedis(client)) return undefined;
-  if (typeof evalSha === 'function') return '"client" is of an old version of redis: version 5 or later is needed';
   return '"client" must be a client of ioredis or redis (node-redis)';
 }

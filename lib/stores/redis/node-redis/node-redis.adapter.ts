@@ -111,7 +111,7 @@ class LentNodeRedis extends NodeRedisAdapter {
   constructor(private readonly client: PlainClient) {
     const { host, port, path, tls } = client.options?.socket ?? {};
     super({ keyPrefix: client._keyPrefix ?? '', db: client.options?.database, host, port, path, tls }, client._keyPrefix);
-    this.hasBeenReady = client.isReady || (client.socketEpoch ?? 0) > 0;
+    this.hasBeenReady = client.isReady || client.socketEpoch > 0;
     this.link = new NodeRedisLink(client, (event, error) => {
       this.hasBeenReady ||= event === 'ready';
       if (event === 'end' || event === 'ready') this.retryAttempts = error === undefined ? 0 : 1;

@@ -24,8 +24,8 @@ export interface PlainClient extends Omit<NodeRedisClient, 'sendCommand'> {
       readonly connectTimeout?: number;
     };
   };
-  /** How often it was connected. Not in the first versions. */
-  readonly socketEpoch?: number;
+  /** How often it was connected. */
+  readonly socketEpoch: number;
   sendCommand(args: readonly string[], options: object): Promise<unknown>;
   subscribe(channel: string, listener: (message: string, channel: string) => void): Promise<unknown>;
   unsubscribe(channel: string, listener: (message: string, channel: string) => void): Promise<unknown>;

@@ -185,9 +185,12 @@ describe.each(VERSIONS)('a client of node-redis %s that is lent to a store', (ve
   }
 });
 
+const TOO_OLD = 'redisStore: this version of redis is too old: version 5.1.0 or later is needed.';
+
 describe('what a store does not take for a client', () => {
-  it.each<[string, object, RegExp]>([
-    ['a client of redis 4', { evalSha: () => undefined, sendCommand: () => undefined, disconnect: () => undefined }, /version 5 or later/],
+  it.each<[string, object, RegExp | string]>([
+    ['a client of redis 4', { evalSha: () => undefined, sendCommand: () => undefined, disconnect: () => undefined }, TOO_OLD],
+    ['a client of redis 5.0', { evalSha: () => undefined, sendCommand: () => undefined, destroy: () => undefined }, TOO_OLD],
     ['anything else', { get: () => undefined }, /ioredis or redis/],
   ])('is %s', (_, client, message) => {
     expect(() => redisStore({ client: client as never })).toThrow(message);
