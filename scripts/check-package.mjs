@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { cp, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
 import mysql from 'mysql2/promise';
+import { supported } from '../lib/core/store/client-packages.cjs';
 import { mariadbUrl, startMariadb } from '../test/support/mariadb-server.ts';
 import { startPostgres } from '../test/support/postgres-server.ts';
 import { startRedis } from '../test/support/redis-server.ts';
@@ -15,7 +16,6 @@ import {
   newestPeers,
   oldestPeers,
   pack,
-  peerDependencies,
   root,
   run,
   start,
@@ -38,6 +38,16 @@ const resolutions = {
   cjs: [{ module: 'nodenext' }, { module: 'commonjs', moduleResolution: 'node10', ignoreDeprecations: '6.0' }],
 };
 
+/** The last versions that are refused. The package must install beside each, because the app has them for other work. */
+const oldClients = {
+  ioredis: '5.2.6',
+  redis: '4.7.1',
+  pg: '8.6.0',
+  mysql2: '2.3.2',
+  'prom-client': '12.0.0',
+  '@opentelemetry/api': '1.2.0',
+};
+
 /** Bytes of the tarball. */
 const LARGEST = 460_000;
 
@@ -56,6 +66,7 @@ await inTemporaryFolder('package', async (folder, startServer) => {
   await admin.query('CREATE DATABASE shop');
   await admin.end();
   await step('without Nest', () => withoutNest(join(folder, 'core'), tarball));
+  await step('beside clients that are too old', () => besideOldClients(join(folder, 'old-clients'), tarball));
   // The declarations of the oldest peers themselves do not pass a compiler of today.
   if (!values.newest)
     await step('with Nest, the oldest peers', () => withNest(join(folder, 'oldest'), tarball, oldestPeers, { skipLibCheck: true }));
@@ -78,7 +89,7 @@ async function withoutNest(app, tarball) {
 
 /** An app that has `redis`, and neither ioredis nor its types. */
 async function withNodeRedisOnly(app, tarball) {
-  for (const version of peerDependencies.redis.split(' || ').slice(values.newest ? -1 : 0)) {
+  for (const version of supported.redis.split(' || ').slice(values.newest ? -1 : 0)) {
     const own = `${app}-${version.slice(1)}`;
     await createApp(own, [tarball, `redis@${version}`, '@types/node@20']);
     await runPrograms(own, 'core-node-redis');
@@ -86,6 +97,13 @@ async function withNodeRedisOnly(app, tarball) {
       for (const options of variants) await typeCheck(join(own, type), { ...options, skipLibCheck: false }, ['consumer-node-redis.ts']);
     }
   }
+}
+
+/** An app that has them in its package.json, as npm compares each of these with the peers of the package. */
+async function besideOldClients(app, tarball) {
+  await createApp(app, [tarball], oldClients);
+  for (const store of ['memory', 'file']) await runPrograms(app, 'core', store);
+  await node(join(app, 'esm/old-clients.mjs'));
 }
 
 /** A program as npm has installed it. */
@@ -170,7 +188,9 @@ async function checkFiles(installed, tarball) {
         .filter((file) => build === 'esm' || !file.startsWith('cli/'))
         .flatMap((file) => [`dist/${build}/${file}.js`, ...(isTyped(file) ? [`dist/${build}/${file}.d.ts`] : [])]),
     ),
-    ...['esm', 'cjs'].map((build) => `dist/${build}/stores/redis/clients.cjs`),
+    ...['esm', 'cjs'].flatMap((build) =>
+      ['core/store/client-packages.cjs', 'stores/redis/clients.cjs'].map((file) => `dist/${build}/${file}`),
+    ),
   ];
   const packed = await filesOf(installed);
   assert.deepEqual(packed.sort(), expected.sort(), 'the tarball holds other files than it should');
