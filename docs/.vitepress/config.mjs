@@ -25,6 +25,7 @@ const TABS = {
   Guide: {
     Start: {
       Overview: 'README.md',
+      'All pages': 'docs/README.md',
       Tutorial: 'docs/tutorial.md',
       Recipes: 'docs/recipes.md',
       'What this log line means': 'docs/troubleshooting.md',
@@ -35,6 +36,7 @@ const TABS = {
       'Waiting and timeouts': 'docs/waiting.md',
       'Leases, fencing tokens, signals': 'docs/leases.md',
       Errors: 'docs/errors.md',
+      'Without Nest': 'docs/without-nest.md',
       Testing: 'docs/testing.md',
     },
     Stores: {
@@ -46,11 +48,13 @@ const TABS = {
       ZooKeeper: 'docs/zookeeper.md',
       Files: 'docs/file.md',
       'A quorum of servers': 'docs/quorum.md',
+      Compatibility: 'docs/compatibility.md',
     },
     'Coming from': titled(docs.filter((file) => file.startsWith('from-')).map((file) => `docs/${file}`)),
   },
   Locks: {
     Locks: {
+      'All of them': 'docs/locks.md',
       'Read/write lock': 'docs/read-write-lock.md',
       Semaphore: 'docs/semaphore.md',
       'Multi-lock': 'docs/multi-lock.md',

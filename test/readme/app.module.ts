@@ -1,15 +1,13 @@
-// #region root-module
 import { Module } from '@nestjs/common';
-import { Redis } from 'ioredis';
-import { DistributedLockModule } from 'nestjs-distributed-lock';
-import { redisStore } from 'nestjs-distributed-lock/redis';
 import { StockService } from './stock.service.js';
 
-const url = process.env.REDIS_URL ?? 'redis://localhost:6379';
+// #region module
+import { DistributedLockModule } from 'nestjs-distributed-lock';
+import { redisStore } from 'nestjs-distributed-lock/redis';
 
 @Module({
-  imports: [DistributedLockModule.forRoot({ store: redisStore({ url }) })],
-  providers: [StockService, { provide: Redis, useFactory: () => new Redis(url) }],
+  imports: [DistributedLockModule.forRoot({ store: redisStore({ url: process.env.REDIS_URL! }) })],
+  providers: [StockService],
 })
 export class AppModule {}
 // #endregion

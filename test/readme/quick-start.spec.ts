@@ -1,15 +1,13 @@
 // The apps that the documents show, on one Redis.
-import { Logger, Module } from '@nestjs/common';
+import { Global, Logger, Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { Test } from '@nestjs/testing';
-import { Redis } from 'ioredis';
 import { DistributedLockModule, Locks, locksToken, LockTimeoutError } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { register } from 'prom-client';
 import { eventually } from '../support/eventually.js';
 import { freePort } from '../support/free-port.js';
-import { Gate } from '../support/gate.js';
 import { parseScrape, total } from '../telemetry/scrape.js';
 import { startSdk } from '../telemetry/sdk.js';
 import { classicLock, classicUnlock } from './classic-recipe.js';
@@ -17,37 +15,19 @@ import { OrderService } from './keys.js';
 import type * as Modules from './modules.js';
 import { Database, main } from './standby.js';
 import { useRedisOfEnv } from './stand-ins/redis-of-env.js';
-import { SearchIndex, SearchService, StockService } from './stock.service.js';
+import { Stock, StockService } from './stock.service.js';
 import type * as Telemetry from './telemetry.js';
 
 // #region unit-test
-it('sells an apple', async () => {
+it('sells no apple that is not there', async () => {
   const module = await Test.createTestingModule({
     imports: [DistributedLockModule.forRoot({ store: memoryStore() })],
-    providers: [StockService, { provide: Redis, useValue: { get: () => Promise.resolve('3'), set: () => Promise.resolve('OK') } }],
+    providers: [StockService, { provide: Stock, useValue: { read: async () => 0 } }],
   }).compile();
-  expect(await module.get(StockService).reduce('apple', 1)).toBe(2); // locked, in memory
+  await expect(module.get(StockService).sell('apple')).rejects.toThrow('Sold out'); // locked, in memory
   await module.close();
 });
 // #endregion
-
-it('a method with the bare decorator runs on one of two instances at a time', async () => {
-  const gate = new Gate();
-  const store = memoryStore();
-  const open = () =>
-    Test.createTestingModule({
-      imports: [DistributedLockModule.forRoot({ store, logger: false })],
-      providers: [SearchService, { provide: SearchIndex, useValue: { rebuild: () => gate.pass().then(() => 'rebuilt') } }],
-    }).compile();
-  const apps = [await open(), await open()];
-  const waits = new Promise((resolve) => apps.forEach((app) => app.get(Locks).on('waiting', resolve)));
-  const calls = Promise.all(apps.map((app) => app.get(SearchService).rebuildIndex()));
-  await waits;
-  expect(gate.arrived).toBe(1);
-  gate.open();
-  expect(await calls).toEqual(['rebuilt', 'rebuilt']);
-  for (const app of apps) await app.close();
-});
 
 it('a locked method runs under fake timers', async () => {
   jest.useFakeTimers();
@@ -70,23 +50,29 @@ beforeAll(async () => {
 
 it('never oversells on two instances, and locks by a readable key', async () => {
   const { AppModule } = await import('./app.module.js'); // it reads REDIS_URL
-  const open = () => NestFactory.createApplicationContext(AppModule, { logger: false });
+  const { redis } = setting;
+  const stock: Stock = {
+    read: async (sku) => Number(await redis.get(`stock:${sku}`)),
+    write: async (sku, units) => void (await redis.set(`stock:${sku}`, units)),
+  };
+  @Global()
+  @Module({ providers: [{ provide: Stock, useValue: stock }], exports: [Stock] })
+  class StockModule {}
+  @Module({ imports: [StockModule, AppModule] })
+  class Shop {}
+  const open = () => NestFactory.createApplicationContext(Shop, { logger: false });
   const apps = [await open(), await open()];
   const keys = new Set<string>();
   for (const app of apps) app.get(Locks).on('acquired', ({ key }) => keys.add(key));
-  await apps[0]!.get(Redis).set('stock:apple', 5);
+  await stock.write('apple', 5);
 
-  const buyers = Array.from({ length: 8 }, (_, index) => apps[index % 2]!.get(StockService).reduce('apple', 1));
-  const results = await Promise.allSettled(buyers);
+  const results = await Promise.allSettled(Array.from({ length: 8 }, (_, index) => apps[index % 2]!.get(StockService).sell('apple')));
 
-  expect(results.flatMap((result) => (result.status === 'fulfilled' ? result.value : [])).sort()).toEqual([0, 1, 2, 3, 4]);
   const reasons = results.flatMap((result) => (result.status === 'rejected' ? String(result.reason) : []));
   expect(reasons).toEqual(Array(3).fill('Error: Sold out'));
+  expect(await stock.read('apple')).toBe(0);
   expect([...keys]).toEqual(['stock-apple-locks']);
-  for (const app of apps) {
-    await app.close();
-    await app.get(Redis).quit();
-  }
+  for (const app of apps) await app.close();
 });
 
 describe('docs/keys.md', () => {

@@ -42,6 +42,17 @@ describe('snippets', () => {
   });
 });
 
+describe.each(['README.md', 'README.zh-CN.md'])('%s', (file) => {
+  it('can be read in two minutes: at most 120 lines and 750 words', () => {
+    expect(read(file).trim().split('\n').length).toBeLessThanOrEqual(120);
+    expect(
+      read(file)
+        .split(/\s+/)
+        .filter((word) => /[\p{L}\p{N}]/u.test(word)).length,
+    ).toBeLessThanOrEqual(750);
+  });
+});
+
 describe('links', () => {
   it('lead to what their text names, on every page', () => {
     expect([...pages().keys()]).toEqual(expect.arrayContaining(['SECURITY.md', 'chaos/README.md', 'docs/mysql.md', 'lib/core/README.md']));

@@ -27,7 +27,6 @@ import { ofThreeMembers } from './etcd.js';
 import { byDirectory, byUrl as byMysqlUrl, byPool as byMysqlPool, DistributedLock1700000000001 } from './mysql-and-file.js';
 import * as postgres from './postgres.js';
 import { ofRedisAndPostgres, ofThreeServers } from './quorum.js';
-import { locksOnPostgres } from './stores.js';
 import * as zookeeper from './zookeeper.js';
 
 const directory = mkdtempSync(join(tmpdir(), 'stores-'));
@@ -57,7 +56,7 @@ const ROWS: Record<string, readonly StoreFeature[]> = {
 };
 const STORES: Record<string, () => LockStore> = {
   '/redis': () => redisStore({ url: 'redis://127.0.0.1:1' }),
-  '/postgres': () => locksOnPostgres().store,
+  '/postgres': () => postgres.byUrl(),
   '/mysql': () => mysqlStore({ url: 'mysql://127.0.0.1:1/shop' }),
   '/etcd': () => ofThreeMembers(),
   '/zookeeper': () => zookeeper.ofThreeMembers(),
@@ -110,7 +109,6 @@ describe('docs/postgres.md', () => {
   it('makes stores of what an app has', async () => {
     process.env.DATABASE_URL = url;
     await expectLocks(postgres.byUrl());
-    await expectLocks(locksOnPostgres().store); // the example of the README
     await expectLocks(postgres.byPool(pool));
     await expectLocks(postgres.byDrizzle(drizzle({ client: pool })));
     await expectLocks(postgres.byKysely(new Kysely({ dialect: new PostgresDialect({ pool }) })));
