@@ -1,4 +1,4 @@
-// The floors of lib (see CONTRIBUTING.md): a floor imports only lower floors, and a database client only inside its own store.
+// The floors of lib (see ARCHITECTURE.md): a floor imports only lower floors, and a database client only inside its own store.
 
 /** The packages that each store may import: its client. A store that is not named here may import none. */
 const clients = { redis: ['ioredis'], postgres: ['pg'], mysql: ['mysql2'], zookeeper: ['node-zookeeper-client'] };
