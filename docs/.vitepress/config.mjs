@@ -59,11 +59,7 @@ const TABS = {
       Semaphore: 'docs/semaphore.md',
       'Multi-lock': 'docs/multi-lock.md',
       'Count-down latch': 'docs/count-down-latch.md',
-    },
-    Leaders: {
-      'Leader election': 'docs/leader-election.md',
-      '@LeaderOnly': 'docs/leader-only.md',
-      'Preloaded standby': 'docs/standby.md',
+      Leaders: 'docs/leaders.md',
     },
   },
   Integrations: {
@@ -74,7 +70,6 @@ const TABS = {
       Crons: 'docs/cron.md',
       Queues: 'docs/queues.md',
       'Events, CQRS, microservices, WebSockets': 'docs/messaging.md',
-      Streams: 'docs/streams.md',
     },
     Databases: { Transactions: 'docs/transactions.md', 'Fence guard': 'docs/fence-guard.md' },
   },

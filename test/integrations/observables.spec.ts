@@ -247,7 +247,7 @@ way('Streams', 'an Observable from a method that counts as one with a promise: a
   });
 });
 
-describe('the examples of docs/streams.md', () => {
+describe('the examples of docs/http.md', () => {
   it('do what their comments say', async () => {
     const { get, acquired } = await boot({ providers: [FeedService] });
     expect(await lastValueFrom(get(FeedService).prices().pipe(toArray()))).toEqual([1, 2, 3]);

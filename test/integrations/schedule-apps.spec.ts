@@ -138,7 +138,7 @@ way('Schedules', 'the leader is killed: another instance takes over when its lea
   });
 });
 
-describe('docs/leader-only.md', () => {
+describe('docs/leaders.md', () => {
   it('sends invoices and reminders from one app, in one term', async () => {
     const first = await onRedis(BillingJobs, Outbox);
     await eventually(async () => {
