@@ -15,7 +15,7 @@ export const HELP = `npm run chaos -- [options]
   --each             each group of faults in a run of its own
   --break <name>     breaks the store on purpose, see breaks.ts
   --prove            runs each break, or the one of --break, and requires that its oracle sees it
-  --ci               a fixed list of runs, one of each store but memory, 9 s each
+  --ci               a fixed list of runs, one of each store but memory and ZooKeeper, 9 s each
   --report <file>    writes the results as JSON
   --keep             keeps the folders of the histories also when all is well`;
 

@@ -30,7 +30,7 @@ interface CiScene {
 
 const on = (store: string, seed: string, groups: Group[]): CiScene => ({ store, seed, groups, length: CI_LENGTH });
 
-/** Runs of CI: each store but memory once, under faults that come one after the other. The nightly run has each group of faults by itself. */
+/** Runs of CI: each store but memory and ZooKeeper once, under faults that come one after the other. The nightly run has each group of faults by itself. */
 export const CI_SCENES: readonly CiScene[] = [
   on('redis', 'ci-1', ['process', 'net', 'server', 'restart', 'failover', 'clock']),
   on('cluster', 'ci-12', ['process', 'server', 'failover', 'clock']),

@@ -1,4 +1,5 @@
 // The documents do not drift from the code: their snippets are regions of tested files, and their links lead somewhere.
+import { existsSync } from 'node:fs';
 import { basename } from 'node:path';
 import { matrixOf, numbersOf } from '../../chaos/report/table.js';
 import type { Summary } from '../../chaos/run/summary.js';
@@ -50,6 +51,26 @@ describe.each(['README.md', 'README.zh-CN.md'])('%s', (file) => {
         .split(/\s+/)
         .filter((word) => /[\p{L}\p{N}]/u.test(word)).length,
     ).toBeLessThanOrEqual(750);
+  });
+});
+
+describe('commands', () => {
+  const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
+  /** What a page tells the reader to run that is not there. */
+  const wrong = (page: string): string[] => {
+    const named = [...page.matchAll(/\bnpm run (?:-s )?([a-z][\w:-]*)/g)].map(([, name = '']) => name).filter((name) => !(name in scripts));
+    const files = [...page.matchAll(/\b(?:tsx|node|npx jest) ((?:test|scripts|bench|chaos|lib)\/[\w./-]+\.\w+)/g)].map(
+      ([, file = '']) => file,
+    );
+    return [...named, ...files.filter((file) => !existsSync(file))];
+  };
+
+  it.each([...pages().keys()].filter((file) => !/^(examples|sample-app|scripts\/matrix|docs\/(tutorial|cli))/.test(file)))('of %s can be run', (file) => {
+    expect(wrong(read(file))).toEqual([]);
+  });
+
+  it('that are not there are found', () => {
+    expect(wrong('`npm run gone`, `npm run lint`, `npx tsx chaos/gone.ts`, `node scripts/demo.mjs`')).toEqual(['gone', 'chaos/gone.ts']);
   });
 });
 
