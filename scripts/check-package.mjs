@@ -178,7 +178,7 @@ async function checkFiles(installed, tarball) {
   const built = sources.map((file) => file.slice(0, -'.ts'.length));
   const expected = [
     ...['package.json', 'README.md', 'README.zh-CN.md', 'LICENSE', 'CHANGELOG.md', 'dist/cjs/package.json'],
-    ...['dashboard.json', 'alerts.yml', 'alerts.test.yml'].map((file) => `grafana/${file}`),
+    ...['dashboard.json', 'alerts.yml', 'alerts.test.yml'].map((file) => `docs/grafana/${file}`),
     ...['collection.json', 'package.json', 'nest-add/schema.json'].map((file) => `dist/schematics/${file}`),
     ...['bootstrap', 'dependencies', 'index', 'root-module', 'source'].map((file) => `dist/schematics/nest-add/${file}.js`),
     'schema/cli.json',

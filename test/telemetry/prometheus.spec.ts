@@ -1,4 +1,4 @@
-// The names that the dashboard and the alerts in grafana/ ask for, in a scrape that has all there can be.
+// The names that the dashboard and the alerts in docs/grafana/ ask for, in a scrape that has all there can be.
 import '../support/virtual-time.js';
 import { readFileSync } from 'node:fs';
 import { Registry } from 'prom-client';
@@ -16,8 +16,10 @@ describe('the dashboard and the alerts', () => {
     templating: { list: { query: string | { query: string } }[] };
   }
 
-  const { panels, templating } = JSON.parse(readFileSync('grafana/dashboard.json', 'utf8')) as Dashboard;
-  const alerts = [...readFileSync('grafana/alerts.yml', 'utf8').matchAll(/- alert: (\w+)\n.*?expr: (?:>-\n)?(.*?)\n {8}(?:for|labels):/gs)];
+  const { panels, templating } = JSON.parse(readFileSync('docs/grafana/dashboard.json', 'utf8')) as Dashboard;
+  const alerts = [
+    ...readFileSync('docs/grafana/alerts.yml', 'utf8').matchAll(/- alert: (\w+)\n.*?expr: (?:>-\n)?(.*?)\n {8}(?:for|labels):/gs),
+  ];
   const shown = panels.flatMap(({ targets }) => targets.map(({ expr }) => expr));
   const asked = templating.list.flatMap(({ query }) => (typeof query === 'string' ? [] : [query.query]));
   const expressions = [...shown, ...asked, ...alerts.map(([, , expression = '']) => expression)];
