@@ -1,28 +1,18 @@
-// Puts one known defect at a time into a copy of the library, and expects the test that its patch names to fail. See README.md.
+// Puts one known defect at a time into a copy of the library, and expects the test that it names to fail. See README.md.
 //
-//   npm run test:mutants [-- [--jobs 2] [words]]      only the patches that have these words in their path or header
-//   npm run test:mutants -- --since origin/main       only those whose patch, spec or patched file has changed since then, and the first of each guarantee
+//   npm run test:mutants [-- [--jobs 2] [words]]      only the mutants that have these words in their entry, or in the name of its table
+//   npm run test:mutants -- --since origin/main       only those whose entry, spec or file has changed since then, and the first of each guarantee
 import { execa } from 'execa';
-import { cpSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, symlinkSync } from 'node:fs';
+import { cpSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { installPackages } from '../scripts/packages.mjs';
+import { installPackages } from '../../scripts/packages.mjs';
+import { filesOf, mutantsOf, readTables } from './tables.mjs';
 
-const root = fileURLToPath(new URL('..', import.meta.url));
-const PARTS = [
-  'lib',
-  'test',
-  'scripts',
-  'schema',
-  '.ci',
-  '.github',
-  'mutants/first-failure.cjs',
-  'jest.config.js',
-  'package.json',
-  'tsconfig.json',
-];
+const root = fileURLToPath(new URL('../..', import.meta.url));
+const PARTS = ['lib', 'test', 'scripts', 'schema', '.ci', '.github', 'jest.config.js', 'package.json', 'tsconfig.json'];
 /** As first-failure.cjs exits. */
 const KILLED = 42;
 /** Milliseconds for one test: most defects make one wait for something that does not happen. */
@@ -33,12 +23,9 @@ const { values, positionals } = parseArgs({ options: { jobs: { type: 'string' },
 const words = positionals.join(' ').toLowerCase();
 const jobs = Number(values.jobs ?? availableParallelism());
 
-const all = readdirSync(join(root, 'mutants'), { recursive: true })
-  .filter((path) => path.endsWith('.patch'))
-  .sort()
-  .map(readPatch);
-const wanted = (values.since === undefined ? all : await sampleSince(values.since)).filter(({ path, header }) =>
-  `${path}\n${header}`.toLowerCase().includes(words),
+const all = readTables(join(root, 'test/mutants'));
+const wanted = (values.since === undefined ? all : await sampleSince(values.since)).filter(({ area, text }) =>
+  `test/mutants/${area}.diff\n${text}`.toLowerCase().includes(words),
 );
 
 await installPackages('test');
@@ -50,31 +37,30 @@ const start = performance.now();
 const queue = [...wanted];
 const bad = GUARANTEES.filter((each) => !all.some(({ guarantee }) => guarantee === each)).map((each) => `${each} has no mutant`);
 await Promise.all(Array.from({ length: Math.min(jobs, queue.length) }, work));
-if (wanted.length === 0) bad.push(`no patch has the words '${words}'`);
+if (wanted.length === 0) bad.push(`no mutant has the words '${words}'`);
 for (const problem of bad) console.log(problem);
 const survived = wanted.filter(({ verdict }) => verdict !== 'killed').length;
 console.log(`${wanted.length - survived} of ${wanted.length} mutants killed in ${secondsSince(start)} s`);
 process.exitCode = bad.length + survived === 0 ? 0 : 1;
 
-function readPatch(path) {
-  const text = readFileSync(join(root, 'mutants', path), 'utf8');
-  const header = text.slice(0, text.indexOf('--- '));
-  const of = (name) => new RegExp(`^${name}: (.+)$`, 'm').exec(header)?.[1];
-  const files = [...text.matchAll(/^\+\+\+ b\/(.+)$/gm)].map(([, file]) => file);
-  return { path, text, header, files, guarantee: of('Guarantee'), defect: of('Defect'), spec: of('Spec'), test: of('Test') };
+async function sampleSince(revision) {
+  const base = (await git('merge-base', revision, 'HEAD')).trim();
+  // Without a revision to compare with, only the first of each guarantee.
+  const changed = new Set(base && (await git('diff', '--name-only', '--relative', base, 'HEAD')).split('\n'));
+  const tables = [...changed].filter((file) => /^test\/mutants\/.*\.diff$/.test(file));
+  const before = await Promise.all(tables.map(async (file) => mutantsOf(file, await git('show', `${base}:./${file}`))));
+  const known = new Set(before.flat().map(({ text }) => text));
+  const hasChanged = ({ area, text, spec, edits }) =>
+    [spec, ...edits.map(({ file }) => file)].some((file) => changed.has(file)) ||
+    (changed.has(`test/mutants/${area}.diff`) && !known.has(text));
+  const isFirst = (mutant) =>
+    GUARANTEES.includes(mutant.guarantee) && all.find(({ guarantee }) => guarantee === mutant.guarantee) === mutant;
+  return all.filter((mutant) => isFirst(mutant) || hasChanged(mutant));
 }
 
-async function sampleSince(revision) {
-  const { stdout, stderr, failed } = await execa('git', ['diff', '--name-only', '--relative', `${revision}...HEAD`], {
-    cwd: root,
-    reject: false,
-  });
-  if (failed) console.log(`Nothing to compare with: ${stderr}`);
-  const changed = new Set(stdout.split('\n'));
-  const isFirst = (patch) => GUARANTEES.includes(patch.guarantee) && all.find(({ guarantee }) => guarantee === patch.guarantee) === patch;
-  return all.filter(
-    (patch) => isFirst(patch) || [...patch.files, patch.spec, join('mutants', patch.path)].some((file) => changed.has(file)),
-  );
+/** Its output; nothing where it fails: a table that is new was not there before. */
+async function git(...args) {
+  return (await execa('git', args, { cwd: root, reject: false })).stdout;
 }
 
 async function work() {
@@ -83,29 +69,28 @@ async function work() {
   for (const part of PARTS)
     cpSync(join(root, part), join(folder, part), { recursive: true, filter: (path) => !path.endsWith('node_modules') });
   for (const packages of ['node_modules', 'test/node_modules']) symlinkSync(join(root, packages), join(folder, packages));
-  for (let patch = queue.shift(); patch; patch = queue.shift()) {
+  for (let mutant = queue.shift(); mutant; mutant = queue.shift()) {
     const begun = performance.now();
-    const { verdict, log = '' } = await tryOut(patch, folder);
-    patch.verdict = verdict;
-    console.log(`${verdict.padEnd(14)} ${patch.guarantee} ${patch.path.replace('.patch', '')}: ${patch.defect} (${secondsSince(begun)} s)`);
+    const { verdict, log = '' } = await tryOut(mutant, folder);
+    mutant.verdict = verdict;
+    const { guarantee, area, line, defect } = mutant;
+    console.log(`${verdict.padEnd(14)} ${guarantee} ${area}:${line}: ${defect} (${secondsSince(begun)} s)`);
     if (verdict !== 'killed' && log) console.log(log.slice(-2000));
   }
 }
 
-async function tryOut(patch, folder) {
-  if (!patch.guarantee || !patch.defect || !patch.spec) return { verdict: 'bad header' };
-  const applied = await execa('git', ['apply', '-C1'], {
-    cwd: folder,
-    input: patch.text,
-    reject: false,
-    // As in no repository, wherever temporary folders are.
-    env: { GIT_CEILING_DIRECTORIES: dirname(folder) },
-  });
-  if (applied.failed) return { verdict: 'does not apply', log: applied.stderr };
+async function tryOut(mutant, folder) {
+  let files;
   try {
-    return await runTest(patch, folder);
+    files = filesOf(mutant, (file) => readFileSync(join(root, file), 'utf8'));
+  } catch (error) {
+    return { verdict: 'does not apply', log: error.message };
+  }
+  for (const [file, text] of files) writeFileSync(join(folder, file), text);
+  try {
+    return await runTest(mutant, folder);
   } finally {
-    for (const file of patch.files) cpSync(join(root, file), join(folder, file));
+    for (const file of files.keys()) cpSync(join(root, file), join(folder, file));
   }
 }
 
@@ -113,7 +98,7 @@ async function runTest({ spec, test }, folder) {
   const output = join(folder, 'result.json');
   rmSync(output, { force: true });
   const args = ['--runTestsByPath', spec, ...(test ? ['--testNamePattern', test] : []), '--testTimeout', TEST_TIMEOUT];
-  args.push('--testEnvironment', join(folder, 'mutants/first-failure.cjs'), '--cacheDirectory', join(folder, 'cache'));
+  args.push('--testEnvironment', join(folder, 'test/mutants/first-failure.cjs'), '--cacheDirectory', join(folder, 'cache'));
   args.push('--runInBand', '--forceExit', '--silent', '--json', '--outputFile', output);
   const jest = await execa('node_modules/.bin/jest', args, {
     cwd: folder,
