@@ -1,7 +1,7 @@
 // Puts one known defect at a time into a copy of the library, and expects the test that it names to fail. See README.md.
 //
 //   npm run test:mutants [-- [--jobs 2] [words]]      only the mutants that have these words in their entry, or in the name of its table
-//   npm run test:mutants -- --since origin/main       only those whose entry, spec or file has changed since then, and the first of each guarantee
+//   npm run test:mutants -- --since origin/main       only those that are new, or whose spec or file has changed since then, and the first of each guarantee
 import { execa } from 'execa';
 import { cpSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { installPackages } from '../../scripts/packages.mjs';
-import { filesOf, mutantsOf, readTables } from './tables.mjs';
+import { filesOf, readTables } from './tables.mjs';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
 const PARTS = ['lib', 'test', 'scripts', 'schema', '.ci', '.github', 'jest.config.js', 'package.json', 'tsconfig.json'];
@@ -47,18 +47,15 @@ async function sampleSince(revision) {
   const base = (await git('merge-base', revision, 'HEAD')).trim();
   // Without a revision to compare with, only the first of each guarantee.
   const changed = new Set(base && (await git('diff', '--name-only', '--relative', base, 'HEAD')).split('\n'));
-  const tables = [...changed].filter((file) => /^test\/mutants\/.*\.diff$/.test(file));
-  const before = await Promise.all(tables.map(async (file) => mutantsOf(file, await git('show', `${base}:./${file}`))));
-  const known = new Set(before.flat().map(({ text }) => text));
-  const hasChanged = ({ area, text, spec, edits }) =>
-    [spec, ...edits.map(({ file }) => file)].some((file) => changed.has(file)) ||
-    (changed.has(`test/mutants/${area}.diff`) && !known.has(text));
+  const before = base && (await git('grep', '-h', '', base, '--', '*mutants/*'));
+  const hasChanged = ({ defect, spec, edits }) =>
+    [spec, ...edits.map(({ file }) => file)].some((file) => changed.has(file)) || (before && !before.includes(defect));
   const isFirst = (mutant) =>
     GUARANTEES.includes(mutant.guarantee) && all.find(({ guarantee }) => guarantee === mutant.guarantee) === mutant;
   return all.filter((mutant) => isFirst(mutant) || hasChanged(mutant));
 }
 
-/** Its output; nothing where it fails: a table that is new was not there before. */
+/** Its output; nothing where it fails. */
 async function git(...args) {
   return (await execa('git', args, { cwd: root, reject: false })).stdout;
 }
