@@ -179,6 +179,7 @@ describe('a reply of which something between has cut a part', () => {
     ['look', { responses: [range([{ ...row, mod_revision: undefined }])] }],
     ['look', { responses: [range([{ ...row, value: 5 }])] }],
     ['look', { header, responses: [range()] }],
+    ['look', { header: { revision: '7' }, responses: [range()] }],
     ['looks', { responses: [range()] }],
     ['touch', { succeeded: true }],
     ['write', {}],
