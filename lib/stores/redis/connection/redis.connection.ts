@@ -8,7 +8,7 @@ import type { RedisRequest } from './redis.request.js';
 import { ConnectionFacts } from './connection.facts.js';
 import { duplicateBeside, duplicateOfSilent } from './duplicates.js';
 import { hasGivenUp, isReady, nodeOf, nodesOf, type RedisClient, usesTls } from './redis.client.js';
-import { closed, GIVEN_UP, isAnswer, isOfSelect, isRedirection, notConnected, storeErrorOf, unsent } from './redis.errors.js';
+import { closed, GIVEN_UP, interrupted, isAnswer, isOfSelect, isRedirection, notConnected, storeErrorOf, unsent } from './redis.errors.js';
 import { recall, type ScriptSender } from './script.sender.js';
 import { UnsentRequests } from './unsent.requests.js';
 
@@ -83,7 +83,7 @@ export class RedisConnection {
     this.isClosed = true;
     this.stopListening();
     this.requests.stop();
-    for (const request of this.requests.open) this.fail(request, closed());
+    for (const request of this.requests.open) this.fail(request, interrupted(!request.isSent));
     this.given.off('close', ignored);
     if (client === this.given) this.facts = this.facts.ofNext();
     else this.use(this.given, false);

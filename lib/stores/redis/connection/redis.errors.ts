@@ -109,6 +109,11 @@ export function closed(): StoreError {
 /** Advice where the database of a lent client is not known. */
 export const TELL_DATABASE = 'allow the user CLIENT INFO, by +client|info';
 
+/** The error of a request that is under way when its store is closed. A lent client lives on, so that a release is worth another try. */
+export function interrupted(isUnsent: boolean): StoreError {
+  return new StoreError('The Redis store was closed before the reply came.', { transient: true, isUnsent });
+}
+
 /** The warning about a lent client. @param silence milliseconds. @param isReplaced false: nobody knows in which database its locks are. */
 export function silent(silence: number, isReplaced: boolean): string {
   const problem = `Redis has answered nothing for ${duration(silence)} over the client that the store was given, but answers over a duplicate of it`;
