@@ -20,7 +20,7 @@ export class RedisCountDownLatchDriver implements LatchDriver {
     this.sets = new RedisScript(connection, scripts.latch.trySetCount);
     this.counts = new RedisScript(connection, scripts.latch.countDown);
     this.looks = new RedisScript(connection, scripts.latch.look);
-    this.leaves = new RedisScript(connection, scripts.latch.leave);
+    this.leaves = new RedisScript(connection, scripts.latch.leave, { mayBeLate: true });
   }
 
   trySetCount({ key, ttl, operation, count }: LatchChange & { readonly count: number }): Promise<boolean> {

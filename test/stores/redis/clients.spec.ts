@@ -116,18 +116,24 @@ describe('a client that is lent to a store', () => {
     expect(wakeUps!.state).toBe('interrupted');
   });
 
-  it('has no listener of ours left where a release is repeated when the locks are closed (G7)', async () => {
+  it('has no listener of ours left where a release, or the end of a wait for a latch, is repeated when the locks are closed (G7)', async () => {
     const proxy = await setting.proxy();
     const client = setting.client(proxy.connection);
     await client.ping();
     const before = listeners(client);
     const locks = setting.locks({ client, requestTimeout: 2_000 });
     await locks.acquire('key', woken);
+    const latch = locks.countDownLatch('latch');
+    await latch.trySetCount(1);
+    const waiting = rejection(latch.await({ waitTimeout: 300_000, retryInterval: 300_000 }));
+    const waiters = async () => (await setting.redis.hkeys('latch')).filter((field) => field.startsWith('waiter:'));
+    await eventually(async () => (await waiters()).length === 1);
     proxy.blackhole();
     await locks.close();
+    await waiting;
     expect(await setting.redis.exists('key')).toBe(1);
     await proxy.heal();
-    await eventually(async () => (await setting.redis.exists('key')) === 0);
+    await eventually(async () => (await setting.redis.exists('key')) === 0 && (await waiters()).length === 0);
     await eventually(() => expect(listeners(client)).toEqual(before));
   });
 

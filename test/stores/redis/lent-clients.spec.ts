@@ -1,7 +1,7 @@
 import { Redis, type RedisOptions } from 'ioredis';
 import { Redis as Five } from 'ioredis-v5';
-import { type Lease, StoreError } from 'nestjs-distributed-lock/core';
-import type { NodeRedisClient, RedisClient } from 'nestjs-distributed-lock/redis';
+import { type Lease, Locks, StoreError } from 'nestjs-distributed-lock/core';
+import { type NodeRedisClient, type RedisClient, redisStore } from 'nestjs-distributed-lock/redis';
 import * as five from 'redis';
 import * as six from 'redis-v6';
 import { rejection } from '../../../lib/testing/store/rejection.js';
@@ -146,6 +146,30 @@ describe('a lent client of ioredis 5 or 6, or node-redis 5 or 6, over which the 
       expect(app.isOpen()).toBe(true);
     }
     await eventually(() => expect(proxy.connections).toBe(all.length));
+  });
+
+  it('goes silent is replaced also after the store was closed and used again, and the listeners of the store are gone after its next close', async () => {
+    const proxy = await setting.proxy();
+    const client = setting.client(proxy.connection);
+    const before = client.listenerCount('close');
+    const store = redisStore({ client, requestTimeout: 2_000 });
+    const first = new Locks(store, { logger: false });
+    await first.using(KEY, () => undefined, woken);
+    await first.close();
+    const second = new Locks(store, { logger: false });
+    setting.finally(() => second.close());
+    await second.using(KEY, () => undefined, woken);
+    const broke = jest.fn();
+    store.onTrouble!(broke);
+    proxy.cut();
+    // Also while nothing is asked.
+    await eventually(() => expect(broke).toHaveBeenCalledTimes(1));
+    await second.using(KEY, () => undefined, woken);
+    proxy.silence();
+    await second.using(KEY, () => undefined, { ...woken, retryInterval: 100 });
+    await second.close();
+    expect(client.listenerCount('close')).toBe(before);
+    await eventually(() => expect(proxy.connections).toBe(1));
   });
 
   it('goes silent because the server hangs is not replaced', async () => {

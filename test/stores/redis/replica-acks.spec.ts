@@ -1,6 +1,6 @@
 import type { Redis } from 'ioredis';
-import { LockConfigError, LockLostError, StoreError, type Lease, type Locks } from 'nestjs-distributed-lock/core';
-import type { NodeRedisClient } from 'nestjs-distributed-lock/redis';
+import { LockConfigError, LockLostError, Locks, StoreError, type Lease } from 'nestjs-distributed-lock/core';
+import { type NodeRedisClient, redisStore } from 'nestjs-distributed-lock/redis';
 import { rejection } from '../../../lib/testing/store/rejection.js';
 import { eventually } from '../../support/eventually.js';
 import { freePort } from '../../support/free-port.js';
@@ -238,6 +238,16 @@ it.each(CLIENTS)(
     expect(await redis.exists(KEY)).toBe(0);
   },
 );
+
+it.each(CLIENTS)('a store of a client of %s with replicaAcks can be used again after its close', async (_, make) => {
+  const store = redisStore({ client: make(setting.server.connection), requestTimeout: REQUEST_TIMEOUT, replicaAcks: 1 });
+  for (let round = 0; round < 2; round++) {
+    const locks = new Locks(store, { logger: false });
+    setting.finally(() => locks.close());
+    expect(await locks.using(KEY, () => 'result', patient)).toBe('result');
+    await locks.close();
+  }
+});
 
 it('a store of a client of node-redis with replicaAcks grants nothing where the server does not say which database that is', async () => {
   await setting.redis.acl('SETUSER', 'shop', 'on', '>secret', '~*', '&*', '+@all', '-client|info');

@@ -59,6 +59,8 @@ export class RedisConnection {
 
   /** Sends now if the client is connected, so that requests arrive in the order of the calls; else as soon as it is. */
   send(request: RedisRequest): void {
+    // A store of a lent client may be used again. What it still releases in the background is no use of it.
+    if (!this.isOwned && !request.mayBeLate) this.isClosed = false;
     this.listen();
     this.requests.begin(request);
     this.sendWhenReady(request, request.endsAt - this.requestTimeout);
@@ -96,7 +98,6 @@ export class RedisConnection {
     this.facts = new ConnectionFacts(this.client);
   }
 
-  /** A store of a client that is not ours may be used again after it was closed. */
   private listen(): void {
     if (this.isListening) return;
     this.isListening = true;
