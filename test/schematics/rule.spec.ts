@@ -1,5 +1,6 @@
 // What the schematic does to a project, whichever way its files are written.
 import { nestAdd, type Options } from '../../scripts/schematics/nest-add/index.js';
+import { supported } from '../../lib/core/store/client-packages.cjs';
 
 const MODULE = `import { Module } from '@nestjs/common';
 
@@ -132,7 +133,7 @@ describe('package.json', () => {
   it('gets ioredis, in order, and keeps its indentation', () => {
     const manifest = '{\n    "dependencies": {\n        "rxjs": "^7.8.1"\n    }\n}\n';
     const { files, installs } = run({}, { ...PROJECT, 'package.json': manifest });
-    expect(files['package.json']).toBe(manifest.replace('"rxjs"', '"ioredis": "^5.4.0 || ^6.0.0",\n        "rxjs"'));
+    expect(files['package.json']).toBe(manifest.replace('"rxjs"', `"ioredis": "${supported.ioredis}",\n        "rxjs"`));
     expect(installs).toEqual([expect.objectContaining({ name: 'node-package' })]);
   });
 
@@ -141,7 +142,7 @@ describe('package.json', () => {
     ['mysql', 'mysql2'],
   ] as const)('gets the client of %s: %s', (store, client) => {
     const { files } = run({ store }, PROJECT);
-    expect(Object.keys((JSON.parse(files['package.json']!) as { dependencies: object }).dependencies)).toEqual([client]);
+    expect((JSON.parse(files['package.json']!) as { dependencies: object }).dependencies).toEqual({ [client]: supported[client] });
   });
 
   it.each([

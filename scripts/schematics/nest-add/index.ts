@@ -42,8 +42,8 @@ export function nestAdd(options: Options): (tree: Tree, context: Context) => voi
     const setup = { store, namespace: namespaceOf(tree, sourceRoot) };
     if (!present)
       attempt(context, () => addToModule(tree, typescript, { ...options, sourceRoot }, setup, sources, main), lockModuleToPaste(setup));
-    const client = STORES[store]?.client;
-    if (!present && client) addClient(tree, context, client, options.skipInstall ?? false);
+    const server = STORES[store];
+    if (!present && server) addClient(tree, context, server, options.skipInstall ?? false);
     if (!skipShutdownHooks)
       attempt(
         context,
@@ -102,22 +102,16 @@ function addToMain(tree: Tree, typescript: TypeScript | undefined, main: Source 
   if (changed !== main.text) tree.overwrite(main.path, changed);
 }
 
-function addClient(tree: Tree, context: Context, client: string, skipInstall: boolean): void {
+function addClient(tree: Tree, context: Context, { client, range }: { client: string; range: string }, skipInstall: boolean): void {
   const manifest = tree.read('/package.json')?.toString();
   if (manifest === undefined) return context.logger.warn(`There is no package.json here. Please install ${client} yourself.`);
   // All versions that are supported: npm takes the newest that suits the other packages, also those that are added later.
-  const changed = addDependency(manifest, client, rangesOf(client));
+  const changed = addDependency(manifest, client, range);
   if (changed === manifest) return;
   tree.overwrite('/package.json', changed);
   if (skipInstall) return context.logger.info(`${client} is added to package.json, and not installed.`);
   // What NodePackageInstallTask of @angular-devkit/schematics is.
   context.addTask({ toConfiguration: () => ({ name: 'node-package', options: { command: 'install', quiet: true, hideOutput: true } }) });
-}
-
-/** The ranges of a client that this package is made for. */
-function rangesOf(client: string): string {
-  const { supported } = createRequire(__filename)('../../cjs/core/store/client-packages.cjs') as { supported: Record<string, string> };
-  return supported[client]!;
 }
 
 function sourcesIn(tree: Tree, folder: string): Source[] {

@@ -3,9 +3,15 @@ import { edited, indentAt, type Insertion, nodesOf, parse, type TypeScript, Unus
 
 /** The stores to choose from, each with the package of its client, and the variable that holds its address. */
 export const STORES = {
-  redis: { client: 'ioredis', url: 'REDIS_URL', local: 'redis://localhost:6379', more: [] },
-  postgres: { client: 'pg', url: 'DATABASE_URL', local: 'postgres://localhost:5432/shop', more: ["schema: 'create'"] },
-  mysql: { client: 'mysql2', url: 'DATABASE_URL', local: 'mysql://localhost:3306/shop', more: ["schema: 'create'"] },
+  redis: { client: 'ioredis', range: '^5.3.0 || ^6.0.0', url: 'REDIS_URL', local: 'redis://localhost:6379', more: [] },
+  postgres: { client: 'pg', range: '^8.7.0', url: 'DATABASE_URL', local: 'postgres://localhost:5432/shop', more: ["schema: 'create'"] },
+  mysql: {
+    client: 'mysql2',
+    range: '^2.3.3 || ^3.0.0',
+    url: 'DATABASE_URL',
+    local: 'mysql://localhost:3306/shop',
+    more: ["schema: 'create'"],
+  },
   memory: undefined,
 };
 export type StoreName = keyof typeof STORES;
