@@ -1,5 +1,5 @@
 // Runs the suites of a store on each version of its server that Debian's releases have, and prints a table. What passed goes into docs/versions.json
-// and from there into README and docs. It fails if a version that they claimed did not run, unless names are given.
+// and from there into docs. It fails if a version that they claimed did not run, unless names are given.
 //
 //   npm run test:versions [-- mysql postgres-18 … test/stores/mysql/server.spec.ts …]      no name: all of them; no path: all suites of the store
 //   npm run test:versions -- --folder image mysql      the server in a folder that has the files of a whole system, as `docker export` gives them
@@ -61,7 +61,7 @@ const ENGINES = {
     beside: ['initdb', 'pg_basebackup', 'pg_ctl'],
     variable: 'POSTGRES_SERVER',
     store: 'postgres',
-    tests: ['test/stores/postgres', 'test/stores/quorum/mix', 'test/doctor/postgres.spec.ts', GUARD],
+    tests: ['test/stores/postgres', 'test/doctor/postgres.spec.ts', GUARD],
   },
   etcd: {
     packages: ['etcd-server'],
@@ -85,7 +85,7 @@ const ENGINES = {
     tests: ['test/stores/zookeeper', 'test/doctor/zookeeper.spec.ts'],
   },
 };
-/** Of the folder of all jars, these are those of ZooKeeper: one of several that write a log is enough. */
+/** Jars that ZooKeeper needs of the folder of all jars: of several that write a log, one. */
 const JARS = /^(zookeeper(-jute)?|slf4j-(api|log4j12)|log4j-1\.2|metrics-core|snappy-java|netty-[a-z-]+|commons-(cli|io))\.jar$/;
 
 const root = fileURLToPath(new URL('..', import.meta.url));
@@ -120,7 +120,7 @@ function note() {
   const after = names.length === 0 ? {} : structuredClone(before);
   for (const { engine, version, from } of servers) {
     const { passed, failed } = table[`${engine} ${version}`];
-    if (passed && !failed) (after[engine] ??= {})[version] = { from, passed };
+    if (passed && !failed) (after[engine] ??= {})[version] = from;
     else delete after[engine]?.[version];
   }
   const sorted = Object.keys(ENGINES)
@@ -161,7 +161,8 @@ function findServers() {
             const version = /^(?:\d+:)?([\d.]+\d)/.exec(ofPackage ?? '')?.[1];
             const name = `${engine}-${version}`;
             if (!version || found.has(name) || !isWanted(name)) return;
-            const folder = release.unpack(each, ofPackage, jars);
+            // Not each release has all of them.
+            const folder = release.unpack(each, ofPackage, jars && [...release.versionsOf(jars).keys()]);
             found.set(name, { engine, version, from: suite, command: prepare(engine, folder) });
           });
         }
@@ -202,7 +203,7 @@ function linkTo(target, link) {
   if (target !== link && existsSync(target) && !existsSync(link)) symlinkSync(target, link);
 }
 
-/** What the server says itself; ZooKeeper, by the name of its jar. */
+/** The version that the server says itself, or that is in the name of ZooKeeper's jar. */
 function versionOf(engine, command) {
   if (engine === 'zookeeper') {
     const lib = join(dirname(dirname(command)), 'lib');

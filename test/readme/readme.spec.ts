@@ -1,6 +1,6 @@
 // The documents do not drift from the code: their snippets are regions of tested files, and their links lead somewhere.
 import { existsSync } from 'node:fs';
-import { basename } from 'node:path';
+import { basename, resolve } from 'node:path';
 import { matrixOf, numbersOf } from '../../chaos/report/table.js';
 import type { Summary } from '../../chaos/run/summary.js';
 import { integrationsTable } from '../integrations/table.js';
@@ -97,6 +97,19 @@ it('the tables of the chaos runs are those of chaos/results.json; `npm run chaos
   expect(read('chaos/README.md')).toContain(numbersOf(results));
   const [first] = results;
   expect(matrixOf([{ ...first!, violations: { overlap: { mutex: 1 } } }])).toContain('**broken**: one holder (G2, G3)');
+});
+
+it('docs name the versions of servers that docs/versions.json has; `npm run docs` writes them', async () => {
+  const { pagesWithVersions } = (await import(resolve('scripts/version-claims.mjs'))) as {
+    pagesWithVersions(root: string): { path: string; text: string; right: string }[];
+  };
+  const pages = pagesWithVersions(resolve('.'));
+  for (const { text, right } of pages) expect(text).toBe(right);
+  const shown = pages.map(({ right }) => right).join();
+  const claims = Object.values(JSON.parse(read('docs/versions.json')) as Record<string, object>).flatMap((versions) =>
+    Object.keys(versions),
+  );
+  expect(claims.filter((version) => !shown.includes(version))).toEqual([]);
 });
 
 describe('the table of docs/integrations.md', () => {

@@ -317,8 +317,11 @@ describe('the bus', () => {
     await setting.sql(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND pid <> pg_backend_pid()`);
     await eventually(async () => (await listeners()).length === 2 && one.wakeUps.isOpen && other.wakeUps.isOpen);
     stop();
-    await one.table.bus!.publish('ops', 'last');
-    await eventually(() => expect(alsoHeard.at(-1)).toBe('last'));
+    // A connection that is being ended may still count above, and loses what it gets.
+    await eventually(async () => {
+      await one.table.bus!.publish('ops', 'last');
+      expect(alsoHeard.at(-1)).toBe('last');
+    });
     expect(heard).not.toContain('last');
   });
 });
