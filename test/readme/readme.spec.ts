@@ -65,9 +65,12 @@ describe('commands', () => {
     return [...named, ...files.filter((file) => !existsSync(file))];
   };
 
-  it.each([...pages().keys()].filter((file) => !/^(examples|sample-app|scripts\/matrix|docs\/(tutorial|cli))/.test(file)))('of %s can be run', (file) => {
-    expect(wrong(read(file))).toEqual([]);
-  });
+  it.each([...pages().keys()].filter((file) => !/^(examples|sample-app|scripts\/matrix|docs\/(tutorial|cli))/.test(file)))(
+    'of %s can be run',
+    (file) => {
+      expect(wrong(read(file))).toEqual([]);
+    },
+  );
 
   it('that are not there are found', () => {
     expect(wrong('`npm run gone`, `npm run lint`, `npx tsx chaos/gone.ts`, `node scripts/demo.mjs`')).toEqual(['gone', 'chaos/gone.ts']);

@@ -15,7 +15,7 @@ exports.supported = {
 
 // By its folder: not every package lets its package.json be loaded.
 exports.installedVersion = (name) => {
-  for (const folder of createRequire(__filename).resolve.paths(name) ?? []) {
+  for (const folder of foldersOf(name)) {
     try {
       return JSON.parse(readFileSync(join(folder, name, 'package.json'), 'utf8')).version;
     } catch {
@@ -24,3 +24,8 @@ exports.installedVersion = (name) => {
   }
   return undefined;
 };
+
+function foldersOf(name) {
+  // An ES module that a bundler has made has no __filename.
+  return typeof __filename === 'string' ? (createRequire(__filename).resolve.paths(name) ?? []) : [];
+}
