@@ -8,7 +8,7 @@ exports.supported = {
   redis: '^5.1.0 || ^6.0.0',
   pg: '^8.7.0',
   mysql2: '^2.3.3 || ^3.0.0',
-  'node-zookeeper-client': '^1.0.0',
+  'node-zookeeper-client': '^1.1.3',
   'prom-client': '^13.0.0 || ^14.0.0 || ^15.0.0',
   '@opentelemetry/api': '^1.3.0',
 };

@@ -43,7 +43,7 @@ const CHECKS = {
 };
 
 /**
- * Locks in ZooKeeper 3.5 or later, over `node-zookeeper-client`. No clock of a server takes part: leases are counted by the monotonic clocks of
+ * Locks in ZooKeeper 3.5 or later, over `node-zookeeper-client` 1.1.3. No clock of a server takes part: leases are counted by the monotonic clocks of
  * the processes.
  *
  * @throws {LockConfigError} when an option is wrong.
