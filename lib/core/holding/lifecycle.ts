@@ -27,7 +27,7 @@ export class Lifecycle {
    * they do not all change the key at once, time and again.
    */
   readonly firstRenewal = (1 + 2 * Math.random()) / 3;
-  /** When what is still to be given up is left to expire, on the monotonic clock. It is set when the locks are closed. */
+  /** Until when the end of the locks waits for what is given up, on the monotonic clock. It is set when they are closed. */
   cleanUpEnd = Infinity;
   /** Follows each call that asks for a key. */
   tracing: CallTracing | undefined;
@@ -105,7 +105,7 @@ export class Lifecycle {
         error = error ? this.failed(operation, tenancy, cause) : this.unknown(operation, tenancy, cause);
       }
       const isClosed = this.closed.aborted;
-      if (now() + pause >= Math.min(end, this.cleanUpEnd) || (isClosed && !error.transient)) break;
+      if (now() + pause >= end || (isClosed && !error.transient)) break;
       await idle(pause, isClosed ? [] : [this.closed]);
     }
     this.ends('cleanUp');
