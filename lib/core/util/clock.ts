@@ -19,7 +19,7 @@ let lastSuspend = { length: 0, end: -Infinity };
 /** Milliseconds by which the clock since boot may be behind: hundredths of a second on Linux, whole seconds on macOS. */
 let precision = 1000;
 let sinceBoot = readSinceBoot();
-let lookedAt = performance.now();
+let lookedAt = machine.now();
 /** Milliseconds by which the wall clock was ahead of {@link now}. */
 let sinceEpoch = wallClock() - performance.now();
 
@@ -40,7 +40,7 @@ export function awake(): number {
 export function countSuspend(): void {
   const reading = readSinceBoot();
   if (reading === undefined) return;
-  const time = performance.now();
+  const time = machine.now();
   const length = reading - (sinceBoot ?? reading);
   const shortest = precision + SHORTEST_SUSPEND + DRIFT * (time - lookedAt);
   sinceBoot = reading;
