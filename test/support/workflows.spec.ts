@@ -18,7 +18,7 @@ const OTHERS: Record<string, string[]> = {
   'test:sure': ['first'],
   'test:mutants': ['all'],
   'test:stryker': NONE,
-  'test:redis-versions': NONE,
+  'test:versions': NONE,
   'check:package': ['faults'],
   'check:examples': ['faults'],
   'check:matrix': ['faults'],
