@@ -1,7 +1,7 @@
 import type { RedisClient } from './redis.client.js';
 import type { RedisRequest } from './redis.request.js';
 
-/** By the event of the client. */
+/** The listeners of each event of the client. */
 type Listeners = Readonly<Record<string, (cause: unknown) => void>>;
 
 /** Requests that wait until a client is connected. It has these listeners only meanwhile. */
