@@ -37,8 +37,8 @@ const ofRedis = (name) => ({
   places: [`usr/bin/${name}-server`, `usr/local/bin/${name}-server`],
   variable: 'REDIS_SERVER',
   store: 'redis',
-  // The contracts beside the folder, too.
-  tests: ['test/stores/redis', 'test/stores/quorum', 'test/doctor/redis.spec.ts', 'test/fence-guard'],
+  // The contracts beside the folder, too. Interleavings have no server.
+  tests: ['test/stores/redis', 'test/stores/quorum/(?!interleavings)', 'test/doctor/redis.spec.ts', GUARD],
 });
 const ofMysql = (name, program) => ({
   packages: [`${name}-server-core`],
@@ -207,8 +207,9 @@ function linkTo(target, link) {
 function versionOf(engine, command) {
   if (engine === 'zookeeper') {
     const lib = join(dirname(dirname(command)), 'lib');
-    const jars = readdirSync(lib).map((name) => basename(realpathSync(join(lib, name))));
-    return jars.flatMap((jar) => /^zookeeper-(\d.*)\.jar$/.exec(jar)?.[1] ?? [])[0];
+    // Beside a jar or its link there is one with the version in its name.
+    const folders = new Set(readdirSync(lib).map((name) => dirname(realpathSync(join(lib, name)))));
+    return [...folders].flatMap((folder) => readdirSync(folder)).flatMap((jar) => /^zookeeper-(\d.*)\.jar$/.exec(jar)?.[1] ?? [])[0];
   }
   const { stdout, stderr, status } = spawnSync(command, ['--version'], { encoding: 'utf8' });
   const [, version] = /(?:v=|Ver |\) |Version: )(\d+(?:\.\d+)+)/.exec(stdout ?? '') ?? [];
