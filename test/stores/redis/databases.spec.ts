@@ -66,6 +66,8 @@ it.each(arrangements)(
         expect(error).toBeInstanceOf(StoreError);
         expect(error).toMatchObject({
           transient: false,
+          // By now it is known, so that nothing has to be released.
+          ...(round > 0 && { isUnsent: true }),
           message: expect.stringMatching(/(DB index is out of range|in database 0, not in 99)\. Choose a database/),
         });
       }

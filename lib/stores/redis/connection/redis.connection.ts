@@ -8,7 +8,7 @@ import type { RedisRequest } from './redis.request.js';
 import { ConnectionFacts } from './connection.facts.js';
 import { duplicateBeside, duplicateOfSilent } from './duplicates.js';
 import { hasGivenUp, isReady, nodeOf, nodesOf, type RedisClient, usesTls } from './redis.client.js';
-import { closed, GIVEN_UP, interrupted, isAnswer, isOfSelect, isRedirection, notConnected, storeErrorOf, unsent } from './redis.errors.js';
+import { asUnsent, closed, cutOff, GIVEN_UP, isAnswer, isOfSelect, isRedirection, notConnected, storeErrorOf } from './redis.errors.js';
 import { recall, type ScriptSender } from './script.sender.js';
 import { UnsentRequests } from './unsent.requests.js';
 
@@ -85,7 +85,7 @@ export class RedisConnection {
     this.isClosed = true;
     this.stopListening();
     this.requests.stop();
-    for (const request of this.requests.open) this.fail(request, interrupted(!request.isSent));
+    for (const request of this.requests.open) this.fail(request, cutOff(!request.isSent));
     this.given.off('close', ignored);
     if (client === this.given) this.facts = this.facts.ofNext();
     else this.use(this.given, false);
@@ -126,7 +126,7 @@ export class RedisConnection {
 
   private dispatch(request: RedisRequest, at = now()): void {
     const { client, facts } = this;
-    if (facts.astray && !request.mayBeLate) return this.fail(request, facts.astray);
+    if (facts.astray && !request.mayBeLate) return this.fail(request, asUnsent(facts.astray));
     if (!this.isOwned) facts.checkDatabase();
     request.isSent = true;
     request.nodes = nodesOf(client, request.key);
@@ -230,7 +230,7 @@ export class RedisConnection {
     const cause = this.lastError;
     if (isUnsent && !this.isOwned && hasGivenUp(this.client)) {
       for (const broke of this.breakListeners) broke(GIVEN_UP);
-      return unsent(`Redis: ${GIVEN_UP}.`, cause);
+      return new StoreError(`Redis: ${GIVEN_UP}.`, { transient: true, isUnsent: true, cause });
     }
     if (isUnsent) return notConnected(this.requestTimeout, cause, this.facts.hasAnswered, usesTls(this.client));
     return new StoreError(`Redis did not answer within ${this.requestTimeout} ms.`, { transient: true, cause });
@@ -293,7 +293,7 @@ export class RedisConnection {
   private readonly onNodeError = (cause: unknown): void => void (this.lastError = cause);
 
   private failUnsent(error: StoreError): void {
-    for (const request of this.unsent.take()) this.fail(request, error);
+    for (const request of this.unsent.take()) this.fail(request, asUnsent(error));
   }
 }
 

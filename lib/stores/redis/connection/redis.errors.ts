@@ -35,12 +35,24 @@ export function storeErrorOf(cause: unknown, isCluster = false): StoreError {
   if (cause instanceof StoreError) return cause;
   const error = errorOfNode(cause);
   const text = messageOf(error);
-  const isPassing = PASSING.test(text) || (isCluster && REDIRECTION.test(text));
+  const isRedirected = REDIRECTION.test(text);
+  const isPassing = PASSING.test(text) || (isCluster && isRedirected);
   const isReply = isAnswer(error);
   const isFinal = isReply ? !isPassing : REFUSED.test(text) || text.includes('subscriber mode');
-  const isMoving = MOVING.test(text) || (isCluster && REDIRECTION.test(text));
+  const isMoving = MOVING.test(text) || (isCluster && isRedirected);
   const isRefusal = (isReply && !isMoving) || REFUSED.test(text);
-  return new StoreError(`Redis: ${isRefusal ? advised(text) : text}`, { transient: !isFinal, isRefusal, cause: error });
+  return new StoreError(`Redis: ${isRefusal ? advised(text) : text}`, {
+    transient: !isFinal,
+    isRefusal,
+    // A node does nothing of what it sends on to another one.
+    isUnsent: isRedirected && !isCluster,
+    cause: error,
+  });
+}
+
+/** The error of a request that is not sent because of this one. */
+export function asUnsent({ message, transient, isRefusal, cause }: StoreError): StoreError {
+  return new StoreError(message, { transient, isRefusal, isUnsent: true, cause });
 }
 
 export function isRedirection(cause: unknown): boolean {
@@ -73,7 +85,7 @@ function errorOfNode(cause: unknown): unknown {
   return (cause as { lastNodeError?: Error } | undefined)?.lastNodeError ?? cause;
 }
 
-export function unsent(message: string, cause?: unknown): StoreError {
+function unsent(message: string, cause?: unknown): StoreError {
   return new StoreError(message, { transient: true, isUnsent: true, cause });
 }
 
@@ -110,7 +122,7 @@ export function closed(): StoreError {
 export const TELL_DATABASE = 'allow the user CLIENT INFO, by +client|info';
 
 /** The error of a request that is under way when its store is closed. A lent client lives on, so that a release is worth another try. */
-export function interrupted(isUnsent: boolean): StoreError {
+export function cutOff(isUnsent: boolean): StoreError {
   return new StoreError('The Redis store was closed before the reply came.', { transient: true, isUnsent });
 }
 

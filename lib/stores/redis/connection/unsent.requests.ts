@@ -1,7 +1,7 @@
 import type { RedisClient } from './redis.client.js';
 import type { RedisRequest } from './redis.request.js';
 
-/** The listeners of each event of the client. */
+/** Functions by the event of the client that they are for. */
 type Listeners = Readonly<Record<string, (cause: unknown) => void>>;
 
 /** Requests that wait until a client is connected. It has these listeners only meanwhile. */

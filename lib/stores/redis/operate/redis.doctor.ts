@@ -84,7 +84,7 @@ async function serverChecks(connection: RedisConnection, node?: RedisClient): Pr
       if (!isCluster && (await known('cluster_enabled')) === '1') {
         const state = await call('CLUSTER', 'INFO').catch(() => '');
         const isPart = Number(/cluster_size:(\d+)/.exec(String(state))?.[1]) > 1;
-        if (isPart) connection.facts.misled = new StoreError(OF_CLUSTER, { transient: false, isRefusal: true });
+        if (isPart) connection.facts.misled = new StoreError(OF_CLUSTER, { transient: false, isRefusal: true, isUnsent: true });
       }
       const { misled, astray } = connection.facts;
       if (misled) return bad('a node of a Cluster, used as a single server', messageOf(misled), 'other nodes have most keys');

@@ -57,7 +57,8 @@ export class LeaseRequests {
 
   /** @param args those of the script. A request that yields is sent now, with what was to go at the end of the iteration: others wait for it. */
   acquire({ key, yields }: AcquireRequest, args: Argument[]): Promise<AcquireReply> {
-    if (this.acked.facts.misled) return Promise.reject(this.acked.facts.misled);
+    const misled = this.acked.facts.misled ?? this.connection.facts.misled;
+    if (misled) return Promise.reject(misled);
     if (yields === undefined) {
       this.flushSoon();
       return this.acquires.add(key, args, acquireReplyOf);
