@@ -6,6 +6,7 @@ import * as five from 'redis';
 import * as six from 'redis-v6';
 import { rejection } from '../../../lib/testing/store/rejection.js';
 import { eventually, staysTrue } from '../../support/eventually.js';
+import { startCluster } from '../../support/redis-cluster.js';
 import type { TcpProxy } from '../../support/tcp-proxy.js';
 import { usesEveryVerb } from './every-verb.js';
 import { endOf, useRedis } from './setting.js';
@@ -51,6 +52,19 @@ describe.each(VERSIONS)('a lent client of ioredis %s that connects again after e
     expect(lease?.key).toBe(KEY);
     expect(await lease!.release()).toBe(true);
     expect(breaks).toHaveBeenCalledTimes(1);
+  });
+
+  it('is refused as that of one node of a Cluster, also over the connection that it opens because of that', async () => {
+    const cluster = await startCluster({ masters: 2 });
+    setting.finally(() => cluster.stop());
+    const [node, other] = cluster.masters;
+    const { locks, client, breaks } = lent(true, { path: undefined, ...node!.connection });
+    const [[here], [there]] = [cluster.keysOn(node!, 1), cluster.keysOn(other!, 1)];
+    const refused = { transient: false, isRefusal: true, message: expect.stringContaining('It is a node of a Cluster') };
+    expect(await rejection(locks.acquire(there!, { waitTimeout: 0 }))).toMatchObject(refused);
+    await eventually(() => breaks.mock.calls.length > 0 && client.status === 'ready');
+    expect(await rejection(locks.acquire(here!, { waitTimeout: 0 }))).toMatchObject(refused);
+    expect(await client.exists(here!)).toBe(0);
   });
 
   it('renews the other keys of a request that is refused for one of them', async () => {
@@ -170,6 +184,26 @@ describe('a lent client of ioredis 5 or 6, or node-redis 5 or 6, over which the 
     await second.close();
     expect(client.listenerCount('close')).toBe(before);
     await eventually(() => expect(proxy.connections).toBe(1));
+  });
+
+  it('goes silent is waited for where it cannot make a duplicate, and its waiters poll', async () => {
+    const proxy = await setting.proxy();
+    const client = setting.client(proxy.connection);
+    // Jest fails where nobody catches it.
+    client.duplicate = () => {
+      throw new Error('no duplicates');
+    };
+    const logger = { warn: jest.fn(), error: jest.fn() };
+    const locks = setting.overIoredis({ client, requestTimeout: 2_000 }, { logger });
+    const lease = await setting.own().acquire(KEY, woken);
+    const waiting = locks.acquire(KEY, { ...woken, retryInterval: 100 });
+    await eventually(() => expect(logger.warn.mock.calls).toEqual([[expect.stringMatching(/poll instead: no duplicates/)]]));
+    proxy.silence();
+    for (let i = 0; i < 3; i++) expect(await rejection(locks.tryAcquire('other'))).toBeInstanceOf(StoreError);
+    expect(await lease.release()).toBe(true);
+    proxy.cut();
+    expect(await (await waiting).release()).toBe(true);
+    expect(JSON.stringify(logger.warn.mock.calls)).not.toContain('NDL_CLIENT_SILENT');
   });
 
   it('goes silent because the server hangs is not replaced', async () => {
