@@ -6,7 +6,6 @@ import { detached } from '../../../core/util/detached.js';
 import { senderTo } from './redis.pipelines.js';
 import type { RedisRequest } from './redis.request.js';
 import { ConnectionFacts } from './connection.facts.js';
-import { duplicateBeside, duplicateOfSilent } from './duplicates.js';
 import { hasGivenUp, isReady, nodeOf, nodesOf, type RedisClient, usesTls } from './redis.client.js';
 import { asUnsent, closed, cutOff, GIVEN_UP, isAnswer, isOfSelect, isRedirection, notConnected, storeErrorOf } from './redis.errors.js';
 import { recall, type ScriptSender } from './script.sender.js';
@@ -173,7 +172,7 @@ export class RedisConnection {
 
   /** Goes on over a duplicate of a silent client until the store is closed. */
   private async replace(request: RedisRequest, since: number): Promise<void> {
-    const duplicate = await duplicateOfSilent(this, request, since);
+    const duplicate = await (await import('./duplicates.js')).duplicateOfSilent(this, request, since);
     if (!duplicate) return;
     // node-redis drops what it has not written yet when its connection breaks, but only while somebody listens.
     this.given.on('close', ignored);
@@ -190,7 +189,8 @@ export class RedisConnection {
   private async separate(): Promise<void> {
     if (this.isSeparating) return;
     this.isSeparating = true;
-    const duplicate = await duplicateBeside(this.beside!).catch(this.onError);
+    const making = import('./duplicates.js').then(({ duplicateBeside }) => duplicateBeside(this.beside!));
+    const duplicate = await making.catch(this.onError);
     this.isSeparating = false;
     if (duplicate && this.unsent.size > 0) this.moveTo(duplicate);
   }
