@@ -228,6 +228,17 @@ describe('a lent client of ioredis 5 or 6, or node-redis 5 or 6, over which the 
     proxy.silence();
     const leases = await Promise.all(all.map(({ locks }, index) => locks.acquire(`next:${index}`, woken)));
     await areInDatabase1(leases);
+    // Operators find it where it was.
+    const { bus } = setting.own().store;
+    const heard = jest.fn();
+    await bus!.open(() => undefined);
+    await bus!.listen('ops', heard);
+    for (const [index, { locks }] of all.entries()) {
+      const place = (await locks.store.doctor!.checks('')).find(({ id }) => id === 'place');
+      expect(place).toMatchObject({ seen: `at 127.0.0.1:${proxy.port}/1` });
+      await locks.store.bus!.publish('ops', String(index));
+    }
+    await eventually(() => expect(heard).toHaveBeenCalledTimes(all.length));
   });
 });
 

@@ -131,7 +131,7 @@ class LentNodeRedis extends NodeRedisAdapter {
   }
 
   duplicate(override?: Override): NodeRedisDuplicate {
-    return new NodeRedisDuplicate(this.client, this.keyPrefix, override);
+    return new NodeRedisDuplicate(this.client, this.options, override);
   }
 
   protected send(command: string[]): Promise<unknown> {
@@ -154,10 +154,10 @@ class NodeRedisDuplicate extends NodeRedisAdapter implements RedisClient {
   /** @param original the client whose settings it shares. */
   constructor(
     private readonly original: PlainClient,
-    keyPrefix: string,
+    options: NonNullable<RedisClient['options']>,
     private readonly override: Override = {},
   ) {
-    super({ keyPrefix }, keyPrefix);
+    super(options, options.keyPrefix);
     this.condition = { select: override.db };
   }
 
@@ -237,7 +237,7 @@ class NodeRedisDuplicate extends NodeRedisAdapter implements RedisClient {
   }
 
   duplicate(override?: Override): NodeRedisDuplicate {
-    return new NodeRedisDuplicate(this.original, this.keyPrefix, { db: this.override.db, ...override });
+    return new NodeRedisDuplicate(this.original, this.options, { db: this.override.db, ...override });
   }
 
   protected async send(command: string[]): Promise<unknown> {

@@ -7,12 +7,17 @@ const CHANNEL = 'nestjs-distributed-lock:';
 
 /** Messages between processes on Redis. */
 export class RedisBus extends TopicBus {
+  /** The database of the options: a duplicate has the one that the app has selected. */
+  private readonly db: number;
+
   constructor(
     private readonly redis: RedisConnection,
     inbox: string,
     open: Bus['open'],
   ) {
     super(inbox, open, redis.requestTimeout);
+    const { isCluster, options } = redis.client;
+    this.db = (!isCluster && options?.db) || 0;
   }
 
   /** A node of a Cluster counts its own listeners only. A process that asks then waits for the whole time that answers may take. */
@@ -23,8 +28,8 @@ export class RedisBus extends TopicBus {
 
   /** Redis delivers messages to the clients of all databases. */
   protected override channelOf(topic: BusTopic): string {
-    const { keyPrefix, client } = this.redis;
-    const db = (!client.isCluster && client.options?.db) || 0;
+    const { db } = this;
+    const { keyPrefix } = this.redis;
     return CHANNEL + topic + (db === 0 && keyPrefix === '' ? '' : `@${db}:${keyPrefix}`);
   }
 }

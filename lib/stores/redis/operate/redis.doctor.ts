@@ -26,8 +26,9 @@ export async function redisChecks(connection: RedisConnection): Promise<DoctorCh
 }
 
 /** Where the store looks for its keys: what two processes must have in common. It has no user and no password. */
-function placeOf({ client: { options = {} }, keyPrefix }: RedisConnection, masters: readonly RedisClient[]): string {
-  const { host = 'localhost', port = 6379, path, db = 0, sentinels, name } = options;
+function placeOf({ client: { options = {} }, facts, keyPrefix }: RedisConnection, masters: readonly RedisClient[]): string {
+  const { host = 'localhost', port = 6379, path, sentinels, name } = options;
+  const db = facts.database ?? options.db ?? 0;
   const prefix = keyPrefix && `, keyPrefix ${JSON.stringify(keyPrefix)}`;
   const listed = (all: readonly ClientOptions[]): string => {
     const addresses = all.map(({ host = 'localhost', port = 26_379 }) => addressOf(host, port)).sort();
