@@ -205,7 +205,7 @@ export class RedisConnection {
 
   private fail(request: RedisRequest, error: StoreError): void {
     if (!this.end(request)) return;
-    if (request.command && !request.mayBeLate) recall(request.command);
+    if (request.command) recall(request.command);
     request.failed(error);
   }
 

@@ -163,7 +163,9 @@ describe.each(VERSIONS)('a client of node-redis %s that is lent to a store', (ve
     const before = await count();
     await setting.server.pause();
     setting.finally(() => setting.server.resume());
-    const locks = setting.locks({ client: lent, replicaAcks: 1, requestTimeout: 2_000 });
+    const locks = setting.locks({ client: lent, requestTimeout: 2_000 });
+    // It connects a duplicate.
+    await locks.store.mutex.wakeUps!.open(() => undefined);
     expect((await outcomeOf(locks.acquire(KEY, { waitTimeout: 100 }))).error).toMatchObject({ name: 'StoreError', transient: true });
     await locks.close();
     await setting.server.resume();
