@@ -1,6 +1,7 @@
 import { AsyncLocalStorage, AsyncResource, createHook } from 'node:async_hooks';
 import { getEventListeners } from 'node:events';
 import os from 'node:os';
+import { performance as machine } from 'node:perf_hooks';
 import { Locks } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { onAbort, untilAborted } from '../../lib/core/util/abort.js';
@@ -185,6 +186,10 @@ describe('the clock since boot', () => {
     [monotonic, ahead] = [1_000_003, 0];
     jest.spyOn(performance, 'now').mockImplementation(() => monotonic);
     jest.spyOn(os, 'uptime').mockImplementation(() => (Math.floor((monotonic + ahead) / step) * step) / 1000);
+    return freshClock();
+  }
+
+  async function freshClock() {
     let copy!: typeof Clock;
     await jest.isolateModulesAsync(async () => void (copy = await import('../../lib/core/util/clock.js')));
     return copy;
@@ -225,6 +230,20 @@ describe('the clock since boot', () => {
     ahead += 24 * HOURS;
     countSuspend();
     expect(now() - monotonic).toBeGreaterThanOrEqual(24 * HOURS);
+  });
+
+  it('shows none where a test lets time pass by a clock of its own, which then begins again', async () => {
+    jest.spyOn(os, 'uptime').mockImplementation(() => machine.now() / 1000);
+    const { countSuspend, now } = await freshClock();
+    const suspended = (): number => now() - performance.now();
+    jest.useFakeTimers();
+    jest.advanceTimersByTime(24 * HOURS);
+    countSuspend();
+    jest.useRealTimers();
+    jest.useFakeTimers();
+    countSuspend();
+    expect(suspended()).toBe(0);
+    jest.useRealTimers();
   });
 
   it('that is set back hides no suspend after that', async () => {

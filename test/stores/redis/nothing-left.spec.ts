@@ -1,8 +1,13 @@
 import { getEventListeners } from 'node:events';
+import net, { type Socket } from 'node:net';
 import type { Locks, LockStore } from 'nestjs-distributed-lock/core';
+import { redisStore } from 'nestjs-distributed-lock/redis';
+import { gate } from '../../../lib/testing/store/gate.js';
 import { heldBy } from '../../contract/held-by.js';
 import { eventually } from '../../support/eventually.js';
 import { isIoredis } from '../../support/redis-clients.js';
+import { startSentinel } from '../../support/redis-sentinel.js';
+import { startRedis } from '../../support/redis-server.js';
 import { outcomeOf, useRedis } from './setting.js';
 import { inboxes, queued, subscribers, woken } from './waiting.js';
 
@@ -181,5 +186,36 @@ describe('after hundreds of keys were acquired and released, and others given up
     // A client that is lent is left to its owner.
     const lent = isIoredis ? 0 : stores.length;
     expect(after.trim().split('\n')).toHaveLength(before.trim().split('\n').length + lent);
+  });
+});
+
+describe('a store behind sentinels that is closed while it connects leaves no connection (G7)', () => {
+  afterEach(() => void jest.restoreAllMocks());
+
+  it.each([
+    ['its client', 1],
+    ['its inbox', 2],
+  ])('of %s', async (_what, connection) => {
+    const master = await startRedis({ port: 'free' });
+    const sentinel = await startSentinel({ name: 'shop', master });
+    setting.finally(() => Promise.all([sentinel.stop(), master.stop()]));
+    const store = redisStore({ sentinels: [{ host: '127.0.0.1', port: sentinel.port! }], name: 'shop' });
+    const sockets: Socket[] = [];
+    let toMaster = 0;
+    const closed = gate();
+    const connect = net.createConnection;
+    jest.spyOn(net, 'createConnection').mockImplementation((...args: Parameters<typeof connect>) => {
+      const socket = connect(...args);
+      sockets.push(socket);
+      const isLast = (args[0] as { port?: number }).port === master.port && ++toMaster === connection;
+      // It is not connected before the next turn of the event loop.
+      if (isLast) process.nextTick(() => void store.close().then(closed.open));
+      return socket;
+    });
+    await outcomeOf(store.mutex.check({ key: 'key', owner: 'nobody' }));
+    if (connection > 1) void store.mutex.wakeUps!.open(() => undefined);
+    await closed.passed;
+    await eventually(() => sockets.every(({ closed }) => closed));
+    expect(toMaster).toBe(connection);
   });
 });

@@ -5,7 +5,7 @@ import { messageOf, StoreError } from '../../../core/model/errors.js';
 import { idle, inTime, now } from '../../../core/util/clock.js';
 import { detached } from '../../../core/util/detached.js';
 import { ownClusterOptions, ownOptions } from './own.client.js';
-import { nodeOf, type RedisClient } from './redis.client.js';
+import { disconnect, nodeOf, type RedisClient } from './redis.client.js';
 import type { RedisConnection } from './redis.connection.js';
 import { isOfSelect, silent, TELL_DATABASE } from './redis.errors.js';
 import type { RedisRequest } from './redis.request.js';
@@ -58,7 +58,7 @@ export async function duplicateOfSilent(
   const isKnown = client.isCluster === true || facts.database !== undefined;
   connection.warnings.warn(silent(now() - since, isKnown), 'NDL_CLIENT_SILENT');
   if (isKnown) return duplicate;
-  duplicate.disconnect();
+  disconnect(duplicate);
   return undefined;
 }
 
@@ -93,6 +93,6 @@ async function answeringDuplicate(
   } catch {
     // The server is away, or there is no duplicate.
   }
-  duplicate?.disconnect();
+  if (duplicate) disconnect(duplicate);
   return undefined;
 }

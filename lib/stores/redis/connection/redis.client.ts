@@ -67,6 +67,15 @@ export function isReady({ status, stream }: RedisClient): boolean {
 }
 
 /**
+ * Ends a client. One of ioredis for Sentinel that is ended while it connects follows the sentinels all the same, as soon as it is connected: that would
+ * keep a connection, and the process alive. So it is ended once more then.
+ */
+export function disconnect(client: RedisClient): void {
+  if (client.status === 'connecting' && !client.isCluster) client.on('connect', () => client.disconnect());
+  client.disconnect();
+}
+
+/**
  * Whether it connects again when the server does not know a script, as `reconnectOnError: () => true` says. That answer is of no use then: with 2 it is
  * not even passed on. The function is asked, since only it knows.
  */

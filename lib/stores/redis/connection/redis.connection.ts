@@ -6,7 +6,7 @@ import { detached } from '../../../core/util/detached.js';
 import { senderTo } from './redis.pipelines.js';
 import type { RedisRequest } from './redis.request.js';
 import { ConnectionFacts } from './connection.facts.js';
-import { hasGivenUp, isReady, nodeOf, nodesOf, type RedisClient, usesTls } from './redis.client.js';
+import { disconnect, hasGivenUp, isReady, nodeOf, nodesOf, type RedisClient, usesTls } from './redis.client.js';
 import { asUnsent, closed, cutOff, GIVEN_UP, isAnswer, isOfSelect, isRedirection, notConnected, storeErrorOf } from './redis.errors.js';
 import { recall, type ScriptSender } from './script.sender.js';
 import { UnsentRequests } from './unsent.requests.js';
@@ -77,7 +77,7 @@ export class RedisConnection {
     if (this.isOwned) {
       const hasQuit = isReady(client) && (await this.request(() => client.quit()).catch(() => false));
       // After a QUIT, one of ioredis for Sentinel is still connected to the sentinels.
-      if (!hasQuit || !client.isCluster) client.disconnect();
+      if (!hasQuit || !client.isCluster) disconnect(client);
       // Errors of a connection that is going away concern nobody.
       client.on('error', () => undefined);
     }

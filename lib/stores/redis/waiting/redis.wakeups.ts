@@ -4,7 +4,7 @@ import { Inbox, type InboxConnection, LONGEST_MESSAGE, type Offer, offerOf, type
 import type { AcquireRequest } from '../../../core/store/lease-driver.js';
 import { RedisBus } from '../operate/redis.bus.js';
 import { storeErrorOf } from '../connection/redis.errors.js';
-import type { RedisClient } from '../connection/redis.client.js';
+import { disconnect, type RedisClient } from '../connection/redis.client.js';
 import type { RedisConnection } from '../connection/redis.connection.js';
 import { keyBeside } from '../scripts/redis.keys.js';
 import { QueueEntries } from './queue.entries.js';
@@ -155,7 +155,7 @@ class Subscriber implements InboxConnection {
   /** ioredis would begin a timer for a connection that is over already, which keeps the process alive. It may never tell that one has ended. */
   close(): void {
     this.end();
-    if (this.client.status !== 'end') this.client.disconnect();
+    if (this.client.status !== 'end') disconnect(this.client);
   }
 
   private async subscribe(): Promise<void> {
