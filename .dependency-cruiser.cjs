@@ -48,7 +48,7 @@ module.exports = {
       comment: 'What ships does not know its tests, its sample or its benchmarks.',
       severity: 'error',
       from: { path: '^lib/' },
-      to: { path: '^(test|sample-app|bench|chaos|scripts|dist)/' },
+      to: { path: '^(test|sample-app|bench|scripts|dist)/' },
     },
     {
       name: 'no-deep-nest',

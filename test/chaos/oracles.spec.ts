@@ -1,16 +1,16 @@
 import '../support/virtual-time.js'; // all times are those of the story
-import { EMPTIED, JUMPED } from '../../chaos/faults/fault.js';
-import { earlyLoss } from '../../chaos/oracles/early-loss.js';
-import { fence } from '../../chaos/oracles/fence.js';
-import { idleKey } from '../../chaos/oracles/idle-key.js';
-import { latch } from '../../chaos/oracles/latch.js';
-import { lostUpdate } from '../../chaos/oracles/lost-update.js';
-import { nothingLeft } from '../../chaos/oracles/nothing-left.js';
-import type { Facts, Oracle } from '../../chaos/oracles/oracle.js';
-import { overlap } from '../../chaos/oracles/overlap.js';
-import { patience } from '../../chaos/oracles/patience.js';
-import { tokens } from '../../chaos/oracles/tokens.js';
-import { trouble } from '../../chaos/oracles/trouble.js';
+import { EMPTIED, JUMPED } from './faults/fault.js';
+import { earlyLoss } from './oracles/early-loss.js';
+import { fence } from './oracles/fence.js';
+import { idleKey } from './oracles/idle-key.js';
+import { latch } from './oracles/latch.js';
+import { lostUpdate } from './oracles/lost-update.js';
+import { nothingLeft } from './oracles/nothing-left.js';
+import type { Facts, Oracle } from './oracles/oracle.js';
+import { overlap } from './oracles/overlap.js';
+import { patience } from './oracles/patience.js';
+import { tokens } from './oracles/tokens.js';
+import { trouble } from './oracles/trouble.js';
 import { type Holding, LOSS, NO_LOSS, Story } from './story.js';
 
 type Tell = (story: Story) => unknown;

@@ -1,6 +1,6 @@
 import '../support/virtual-time.js'; // all times are those of the story
-import type { Asked, Entry, Fact } from '../../chaos/history/entry.js';
-import type { Facts } from '../../chaos/oracles/oracle.js';
+import type { Asked, Entry, Fact } from './history/entry.js';
+import type { Facts } from './oracles/oracle.js';
 
 export const NO_LOSS: Facts = { lossy: false, fenced: [], leftovers: [] };
 export const LOSS: Facts = { ...NO_LOSS, lossy: true };

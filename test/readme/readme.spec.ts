@@ -1,8 +1,8 @@
 // The documents do not drift from the code: their snippets are regions of tested files, and their links lead somewhere.
 import { existsSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
-import { matrixOf, numbersOf } from '../../chaos/report/table.js';
-import type { Summary } from '../../chaos/run/summary.js';
+import { matrixOf, numbersOf } from '../chaos/report/table.js';
+import type { Summary } from '../chaos/run/summary.js';
 import { integrationsTable } from '../integrations/table.js';
 import { blocksOf, documents, filesIn, pages, read, regionsOf, wrongLinks } from '../support/markdown.js';
 
@@ -59,9 +59,7 @@ describe('commands', () => {
   /** What a page tells the reader to run that is not there. */
   const wrong = (page: string): string[] => {
     const named = [...page.matchAll(/\bnpm run (?:-s )?([a-z][\w:-]*)/g)].map(([, name = '']) => name).filter((name) => !(name in scripts));
-    const files = [...page.matchAll(/\b(?:tsx|node|npx jest) ((?:test|scripts|bench|chaos|lib)\/[\w./-]+\.\w+)/g)].map(
-      ([, file = '']) => file,
-    );
+    const files = [...page.matchAll(/\b(?:tsx|node|npx jest) ((?:test|scripts|bench|lib)\/[\w./-]+\.\w+)/g)].map(([, file = '']) => file);
     return [...named, ...files.filter((file) => !existsSync(file))];
   };
 
@@ -73,13 +71,18 @@ describe('commands', () => {
   );
 
   it('that are not there are found', () => {
-    expect(wrong('`npm run gone`, `npm run lint`, `npx tsx chaos/gone.ts`, `node scripts/demo.mjs`')).toEqual(['gone', 'chaos/gone.ts']);
+    expect(wrong('`npm run gone`, `npm run lint`, `npx tsx test/chaos/gone.ts`, `node scripts/demo.mjs`')).toEqual([
+      'gone',
+      'test/chaos/gone.ts',
+    ]);
   });
 });
 
 describe('links', () => {
   it('lead to what their text names, on every page', () => {
-    expect([...pages().keys()]).toEqual(expect.arrayContaining(['SECURITY.md', 'chaos/README.md', 'docs/mysql.md', 'lib/core/README.md']));
+    expect([...pages().keys()]).toEqual(
+      expect.arrayContaining(['SECURITY.md', 'test/chaos/README.md', 'docs/mysql.md', 'lib/core/README.md']),
+    );
     expect(wrongLinks(pages())).toEqual([]);
   });
 
@@ -94,10 +97,10 @@ describe('links', () => {
   });
 });
 
-it('the tables of the chaos runs are those of chaos/results.json; `npm run chaos:report` writes them', () => {
-  const results = JSON.parse(read('chaos/results.json')) as Summary[];
+it('the tables of the chaos runs are those of test/chaos/results.json; `npm run chaos:report` writes them', () => {
+  const results = JSON.parse(read('test/chaos/results.json')) as Summary[];
   expect(read('docs/guarantees.md')).toContain(matrixOf(results));
-  expect(read('chaos/README.md')).toContain(numbersOf(results));
+  expect(read('test/chaos/README.md')).toContain(numbersOf(results));
   const [first] = results;
   expect(matrixOf([{ ...first!, violations: { overlap: { mutex: 1 } } }])).toContain('**broken**: one holder (G2, G3)');
 });

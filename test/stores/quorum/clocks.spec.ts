@@ -1,4 +1,4 @@
-import { startClock } from '../../../chaos/clock/clock.js';
+import { startClock } from '../../chaos/clock/clock.js';
 import { patient, useQuorum } from './setting.js';
 
 /** Milliseconds by which the clock of each server is wrong. */

@@ -1,0 +1,103 @@
+import { mkdtempSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { startRedis } from '../../support/redis-server.js';
+import { startClock } from '../clock/clock.js';
+import { faultsOf } from '../faults/all.js';
+import { isLossy, type Group, type Strike } from '../faults/fault.js';
+import { plan } from '../faults/plan.js';
+import type { Entry, Kind } from '../history/entry.js';
+import { LagWatch } from '../history/lag-watch.js';
+import { readHistory } from '../history/read.js';
+import { HistoryWriter } from '../history/writer.js';
+import { judge } from '../oracles/all.js';
+import type { Facts, Violation } from '../oracles/oracle.js';
+import { Random } from '../random.js';
+import { stores } from '../stores.js';
+import type { Leftover } from '../stores/store.js';
+import { fencedTotals } from '../worker/fenced-counter.js';
+import { Scene } from './scene.js';
+
+export interface RunOptions {
+  seed: string;
+  /** ms in which faults strike */
+  length: number;
+  kinds: Kind[];
+  groups: Group[];
+  store: string;
+  workers: number;
+  break?: string;
+}
+
+export interface RunResult {
+  options: RunOptions;
+  folder: string;
+  history: Entry[];
+  facts: Facts;
+  violations: Violation[];
+}
+
+/** ms: after the last fault the load goes on for so long. */
+const QUIET = 1_500;
+/** ms: the longest keyTimeout and the longest offer, within which all that expires is gone. */
+const EXPIRY = 6_500;
+/** ms by which a clock that jumped may put it off */
+const JUMP = 40_000;
+
+/** One run: load, faults, drain, judgement. */
+export async function run(options: RunOptions): Promise<RunResult> {
+  const { seed, length, kinds, groups, store, workers } = options;
+  const random = new Random(seed);
+  const folder = mkdtempSync(join(tmpdir(), 'chaos-'));
+  const history = new HistoryWriter(join(folder, 'chaos.jsonl'), 'chaos');
+  const { startStage } = await stores[store]!.stage();
+  const stage = await startStage({ groups, slots: workers, random: random.fork('stage') });
+  const resource = await startRedis();
+  const count = stage.isShared ? workers : 1;
+  const clocks = groups.includes('clock') ? await Promise.all(Array.from({ length: count }, startClock)) : [];
+  const slots = Array.from({ length: count }, (_, index) => {
+    return { index, seed, folder, kinds, store, break: options.break, env: clocks[index]?.env };
+  });
+  const scene = new Scene(stage, resource, history, slots, (slot, ms) => clocks[slot]?.set(ms));
+  const lag = new LagWatch(history);
+  try {
+    await scene.startWorkers();
+    await strikeAll(scene, plan(random.fork('plan'), faultsOf(groups, stage), length, count), length);
+    await stage.heal();
+    history.write({ e: 'calm' });
+    await scene.pause(QUIET);
+    await scene.closeWorkers();
+    const facts: Facts = {
+      lossy: groups.some(isLossy),
+      knowsDeaths: stage.knowsDeaths,
+      fenced: await fencedTotals(resource.client()),
+      leftovers: await leftoversOf(scene, EXPIRY + (groups.some((group) => /^clock-/.test(group)) ? JUMP : 0)),
+    };
+    const entries = readHistory(folder);
+    return { options, folder, history: entries, facts, violations: judge(entries, facts) };
+  } finally {
+    lag.stop();
+    await scene.stop();
+    history.close();
+  }
+}
+
+async function strikeAll(scene: Scene, strikes: readonly Strike[], length: number): Promise<void> {
+  const start = performance.now();
+  const running: Promise<void>[] = [];
+  for (const [n, strike] of strikes.entries()) {
+    await scene.pause(start + strike.at - performance.now());
+    running.push(scene.strike(n, strike));
+  }
+  await scene.pause(start + length - performance.now());
+  await Promise.all(running);
+}
+
+async function leftoversOf({ stage, pidsOfKilled }: Scene, within: number): Promise<Leftover[]> {
+  const end = performance.now() + within;
+  for (;;) {
+    const leftovers = await stage.leftovers(pidsOfKilled);
+    if (leftovers.length === 0 || performance.now() > end) return leftovers;
+    await new Promise((resolve) => setTimeout(resolve, 100));
+  }
+}

@@ -1,0 +1,32 @@
+import type { Redis } from 'ioredis';
+import type { Locks } from '../../../lib/core.js';
+import type { Kind } from '../history/entry.js';
+import { HistoryWriter } from '../history/writer.js';
+import { Random } from '../random.js';
+import { Context } from '../worker/context.js';
+import { FencedCounter } from '../worker/fenced-counter.js';
+import { runLoads } from '../worker/loads.js';
+
+export interface MixedLoad {
+  /** resolves when all callers have ended */
+  stop(): Promise<void>;
+}
+
+/** The callers of a chaos worker, of these kinds of lock, over these locks. Nobody reads their history. */
+export function startMixedLoad(seed: string, kinds: Kind[], folder: string, resource: Redis, all: readonly Locks[]): MixedLoad {
+  const stopping = new AbortController();
+  const order = { id: 'w0.1', seed, folder, kinds, store: 'redis', place: {}, resource: { path: '' } };
+  const history = new HistoryWriter('/dev/null', 'soak');
+  const stores = all.map((locks) => ({ locks, requestTimeout: locks.store.requestTimeout }));
+  const context = new Context(order, new Random(seed), history, stores, resource, new FencedCounter(resource), stopping.signal);
+  const running = runLoads(context);
+  return {
+    async stop() {
+      stopping.abort();
+      for (const locks of all) locks.stopWaiting();
+      await running;
+      context.close();
+      history.close();
+    },
+  };
+}

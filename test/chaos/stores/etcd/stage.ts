@@ -1,0 +1,72 @@
+import { etcdStore } from '../../../../lib/stores/etcd/etcd.store.js';
+import { type Balancer, startBalancer } from '../../../support/balancer.js';
+import { type EtcdServer, moveLeader, startEtcdCluster } from '../../../support/etcd-server.js';
+import type { Fault } from '../../faults/fault.js';
+import { MembersStage } from '../members/stage.js';
+import type { EtcdPlace } from './worker.js';
+
+export async function startStage(): Promise<EtcdStage> {
+  const members = await startEtcdCluster();
+  const endpoints = members.map(({ url }) => url);
+  const balancer = await startBalancer(endpoints);
+  return new EtcdStage({ endpoints, prefix: 'chaos/' }, balancer, members);
+}
+
+/** Every second worker knows the balancer only, the others know the members. */
+class EtcdStage extends MembersStage {
+  constructor(
+    private readonly direct: EtcdPlace,
+    private readonly balancer: Balancer,
+    members: readonly EtcdServer[],
+  ) {
+    super({ members, place: direct, store: etcdStore(direct), faults: faultsOf(members, balancer) });
+  }
+
+  override place(slot: number): EtcdPlace {
+    return slot % 2 === 0 ? { ...this.direct, endpoints: [this.balancer.url] } : this.direct;
+  }
+
+  override async heal(): Promise<void> {
+    this.balancer.up();
+    await super.heal();
+  }
+
+  override async stop(): Promise<void> {
+    await this.balancer.close();
+    await super.stop();
+  }
+}
+
+const faultsOf = (members: readonly EtcdServer[], balancer: Balancer): Fault[] => [
+  {
+    name: 'old revisions compacted',
+    group: 'server',
+    isWide: true,
+    duration: [0, 0],
+    async strike() {
+      const [member] = members as [EtcdServer];
+      const reply = await member.ask('/v3/kv/range', { key: 'AA==' });
+      const { header } = (await reply.json()) as { header: { revision: string } };
+      await member.ask('/v3/kv/compaction', { revision: header.revision, physical: true });
+    },
+  },
+  {
+    name: 'a balancer that answers 502',
+    group: 'net',
+    isWide: true,
+    duration: [100, 1_200],
+    async strike(scene, { duration }) {
+      balancer.down();
+      await scene.pause(duration);
+      balancer.up();
+    },
+  },
+  {
+    name: 'the leader moved',
+    group: 'failover',
+    isWide: true,
+    duration: [0, 0],
+    // Where another fault has left the members without a leader, there is none to be moved.
+    strike: () => moveLeader(members).catch(() => undefined),
+  },
+];

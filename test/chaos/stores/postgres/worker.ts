@@ -1,0 +1,59 @@
+import pg from 'pg';
+import { openTable } from '../../../../lib/stores/postgres/postgres.open.js';
+import { postgresStore } from '../../../../lib/stores/postgres/postgres.store.js';
+import { recordStore, type RecordTable } from '../../../../lib/stores/records/record.store.js';
+import type { Random } from '../../random.js';
+import { type LentConnection, misuse } from '../database/misuse.js';
+import { watchListeners } from '../listeners.js';
+import type { OpenedStore } from '../store.js';
+
+export interface PostgresPlace {
+  url: string;
+}
+
+/** A store over a pool of its own, over one that the worker lends it, or over the `query` of an ORM. */
+export function open(place: unknown, random: Random, breakTable?: (table: RecordTable) => RecordTable): OpenedStore {
+  const { url } = place as PostgresPlace;
+  const requestTimeout = random.pick([300, 600, 1_000]);
+  if (breakTable) return own(recordStore(breakTable(openTable({ url, requestTimeout }))));
+  const way = random.pick(['url', 'url', 'pool', 'query'] as const);
+  if (way === 'url') {
+    const [prepare, max] = [random.chance(0.7), random.int(2, 4)];
+    return { ...own(postgresStore({ url, requestTimeout, prepare, max })), detail: `url, ${prepare ? '' : 'not '}prepared, of ${max}` };
+  }
+  return lent(way, url, requestTimeout, random);
+}
+
+function own(store: OpenedStore['store']): OpenedStore {
+  return { store, listeners: () => [], closeLent: async () => undefined };
+}
+
+/** The settings that the guarantees ask of a lent pool: no wait is without end. */
+function lent(way: 'pool' | 'query', url: string, requestTimeout: number, random: Random): OpenedStore {
+  const limits = { connectionTimeoutMillis: requestTimeout, query_timeout: requestTimeout, keepAlive: true };
+  const pool = new pg.Pool({ connectionString: url, max: 4, ...limits });
+  pool.on('error', () => undefined);
+  const listeners = watchListeners(pool);
+  const store =
+    way === 'pool'
+      ? postgresStore({ pool, requestTimeout })
+      : postgresStore({ query: (text, values) => pool.query(text, values), listen: { connectionString: url }, requestTimeout });
+  const end = misuse({ max: 4, take: () => taken(pool) }, random, way === 'pool' ? 2_000 : 200);
+  const closeLent = async (): Promise<void> => {
+    await end();
+    await pool.end();
+  };
+  return { store, detail: way, listeners, closeLent };
+}
+
+async function taken(pool: pg.Pool): Promise<LentConnection> {
+  const client = await pool.connect();
+  client.on('error', ignore);
+  const release = (): void => {
+    client.off('error', ignore);
+    client.release();
+  };
+  return { query: (text) => client.query(text), release };
+}
+
+function ignore(): void {}
