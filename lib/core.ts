@@ -19,6 +19,7 @@ export type {
   OwnerParts,
   WatchOptions,
 } from './core/model/key-report.js';
+export type { NdlDocument, NdlError } from './operate/ndl-document.js';
 export { waitGraph, type Deadlock, type DeadlockMember } from './operate/wait-graph.js';
 export type { Bus, BusTopic, HolderState, Inspector, KeyState, SeizeRequest, WaiterState } from './core/store/inspector.js';
 export type { Lease, MultiLease } from './core/model/lease.js';

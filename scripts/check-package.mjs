@@ -181,7 +181,6 @@ async function checkFiles(installed, tarball) {
     ...['dashboard.json', 'alerts.yml', 'alerts.test.yml'].map((file) => `docs/grafana/${file}`),
     ...['collection.json', 'package.json', 'nest-add/schema.json'].map((file) => `dist/schematics/${file}`),
     ...['bootstrap', 'dependencies', 'index', 'root-module', 'source'].map((file) => `dist/schematics/nest-add/${file}.js`),
-    'schema/cli.json',
     ...['esm', 'cjs'].flatMap((build) =>
       // The program is started, and never required.
       built

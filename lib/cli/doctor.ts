@@ -20,7 +20,7 @@ export const doctor: Command = {
     if (within === 0) throw usage('--probe is a time from 1ms on, and --no-probe means none.');
     if (within !== undefined && flags.has('no-probe')) throw usage('Give --probe or --no-probe, not both.');
     const { rights, ...report } = await (await locks()).doctor({ probe: flags.has('no-probe') ? false : within });
-    out.json({ ...report, ...(flags.has('acl') && { rights: rights ?? null }) });
+    out.json('doctor', { ...report, ...(flags.has('acl') && { rights: rights ?? null }) });
     for (const check of report.checks) print(out, check);
     const acl = rights ?? `The ${report.store} store has no list of rights: see its page in the docs.`;
     if (flags.has('acl')) for (const line of ['', ...acl.split('\n')]) out.line(line);

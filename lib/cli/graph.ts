@@ -1,4 +1,5 @@
 import { setTimeout as pause } from 'node:timers/promises';
+import type { Edge } from '../operate/ndl-document.js';
 import type { Deadlock } from '../operate/wait-graph.js';
 import type { KeyReport } from '../core/model/key-report.js';
 import type { Locks } from '../locks.js';
@@ -28,7 +29,7 @@ export const graph: Command = {
       deadlocks = opened.waitGraph(reports).filter((deadlock) => before.has(nameOf(deadlock)));
     }
     const edges = edgesOf(reports);
-    out.json({ at: new Date(), deadlocks, edges });
+    out.json('graph', { at: new Date(), deadlocks, edges });
     if (flags.has('dot')) graphviz(edges).forEach((line) => out.line(line));
     else if (flags.has('mermaid')) mermaid(edges).forEach((line) => out.line(line));
     else {
@@ -49,8 +50,6 @@ async function look(locks: Locks, signal: AbortSignal): Promise<KeyReport[]> {
   for await (const report of locks.list({ state: 'waited', limit: 10_000, signal })) reports.push(report);
   return withHeld(locks, reports);
 }
-
-type Edge = Readonly<Record<'from' | 'to' | 'key', string>>;
 
 function edgesOf(reports: readonly KeyReport[]): Edge[] {
   return reports.flatMap(({ key, holders, waiters }) => {

@@ -20,7 +20,7 @@ export const hold: Command = {
     if (!lease) throw new Failure(EXIT.conflict, `"${key}" is taken: nothing was done.`, 'TAKEN');
     const until = new Date(Date.now() + length);
     await lease.release();
-    out.json({ key: lease.key, owner: lease.owner, until });
+    out.json('hold', { key: lease.key, owner: lease.owner, until });
     out.line(`"${lease.key}" is held for ${age(length)}, by ${lease.owner}. To free it before that:`);
     out.line(releaseLine(key, lease.owner, flags));
     return EXIT.ok;

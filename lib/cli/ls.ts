@@ -44,7 +44,7 @@ export const ls: Command = {
     }
     reports.sort(ORDERS[sort]);
     const shown = reports.slice(0, limit);
-    out.json({ at: new Date(), total: reports.length, keys: shown.map(documentOf) });
+    out.json('ls', { at: new Date(), total: reports.length, keys: shown.map(documentOf) });
     const rows = shown.map((report) => rowOf(report, out));
     out.table(HEAD, rows, `No key is ${state}.`);
     if (shown.length < reports.length)

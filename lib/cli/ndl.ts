@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { constants } from 'node:os';
 import { parseArgs } from 'node:util';
 import type { Locks } from '../locks.js';
+import type { NdlError } from '../operate/ndl-document.js';
 import { Flags, type Command, type Io, type OpenOptions, type Session } from './command.js';
 import { doctor } from './doctor.js';
 import { EXIT, failureOf, usage } from './failure.js';
@@ -78,7 +79,7 @@ export async function ndl(args: readonly string[], io: Io): Promise<number> {
   } catch (error) {
     if (interrupted.signal.aborted) return 128 + constants.signals[interrupted.signal.reason as NodeJS.Signals];
     const { message, code, exitCode } = failureOf(error);
-    io.stderr.write(isJson ? `${JSON.stringify({ error: { code, message } })}\n` : `${printableLines(message)}\n`);
+    io.stderr.write(isJson ? `${JSON.stringify({ error: { code, message } } satisfies NdlError)}\n` : `${printableLines(message)}\n`);
     return exitCode;
   } finally {
     await locks?.then(

@@ -1,4 +1,5 @@
 import { styleText } from 'node:util';
+import type { Documents } from '../operate/ndl-document.js';
 import type { Io } from './command.js';
 import { withoutPasswords } from './failure.js';
 
@@ -24,7 +25,7 @@ export class Output {
   }
 
   /** One document, or a line of `watch`. */
-  json(document: object): void {
+  json<Command extends keyof Documents>(_command: Command, document: Documents[Command]): void {
     // JSON has no `Infinity`: `null` stands for no limit, and for the whole key.
     const jsonOf = (_name: string, value: unknown): unknown => (value === Infinity ? null : value);
     if (this.isJson) this.io.stdout.write(`${JSON.stringify({ v: 1, ...document }, jsonOf)}\n`);

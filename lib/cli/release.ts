@@ -33,7 +33,7 @@ export const leader: Command = {
     if (flags.has('depose')) return take(session, key, true);
     const report = await (await locks()).inspect(key);
     const [holder] = report.holders;
-    out.json({ at: report.at, leader: documentOf(report) });
+    out.json('leader', { at: report.at, leader: documentOf(report) });
     if (!holder) out.line(`Nobody leads "${words[0]}".`);
     else out.line(`${processOf(holder)} leads "${words[0]}" for ${age(oldest(report.at, [holder]))}, with token ${report.fencingToken}.`);
     out.line(`${report.waiterCount} stand by.`);
@@ -65,7 +65,7 @@ async function take({ io, flags, out, locks, signal }: Session, key: KeyName, ma
   const by = operatorName();
   const reply = await opened.forceRelease({ key: report.key }, { owner: wanted, reason, by, token, grace, keepFor });
   const after = await opened.inspect({ key: report.key });
-  out.json({ at: after.at, outcome: reply.outcome, holder: reply.holder, before: documentOf(report), after: documentOf(after) });
+  out.json('release', { at: after.at, outcome: reply.outcome, holder: reply.holder, before: documentOf(report), after: documentOf(after) });
   if (reply.outcome === 'changed') {
     const present = `is held by ${printable(reply.holder ?? 'nobody')} by now, or its token has changed.`;
     throw new Failure(EXIT.changed, `Nothing was done: "${report.key}" ${present}`, 'CHANGED');

@@ -1,5 +1,6 @@
 import type { Locks } from '../locks.js';
 import type { HeldKey, KeyHolder, KeyReport, KeyWaiter, OwnerParts } from '../core/model/key-report.js';
+import type { KeyDocument } from '../operate/ndl-document.js';
 
 const NONE = '–';
 
@@ -43,8 +44,7 @@ export async function withHeld(locks: Locks, reports: readonly KeyReport[]): Pro
   return [...reports, ...(await Promise.all(others.map((key) => locks.inspect({ key }))))];
 }
 
-/** A report with its ages in milliseconds. */
-export function documentOf(report: KeyReport): object {
+export function documentOf(report: KeyReport): KeyDocument {
   const since = ({ since: from }: { readonly since: Date | null }): number | null => oldest(report.at, [{ since: from }]);
   return {
     ...report,

@@ -16,7 +16,7 @@ export const show: Command = {
     const report = await opened.inspect(key);
     // Enough to find the deadlocks of two.
     const deadlocks = opened.waitGraph(await withHeld(opened, [report]));
-    out.json({ at: report.at, key: documentOf(report), deadlocks });
+    out.json('show', { at: report.at, key: documentOf(report), deadlocks });
     print(out, report);
     const [holder] = report.holders;
     if (holder && report.kind !== 'foreign') {

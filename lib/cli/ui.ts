@@ -25,7 +25,7 @@ export const ui: Command = {
     });
     await new Promise<void>((resolve, reject) => server.once('error', reject).listen(flags.integer('port') ?? 0, '127.0.0.1', resolve));
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}${base}`;
-    out.json({ url });
+    out.json('ui', { url });
     out.line(`${url}  Ctrl-C ends it.`);
     await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
     dashboard.close();

@@ -39,7 +39,7 @@ export const watch: Command = {
     const [pattern = '*'] = words;
     try {
       for await (const event of opened.watch({ pattern, signal })) {
-        out.json(event);
+        out.json('watch', event);
         const { key, label, at } = event;
         // Another version of this library may report other events.
         const words = Object.hasOwn(WORDS, event.event) ? WORDS[event.event](event) : event.event;
@@ -58,7 +58,7 @@ async function top({ words: [pattern = '*'], out, signal }: Session, locks: Lock
     for await (const report of locks.list({ pattern, signal, limit: MOST })) reports.push(report);
     reports.sort((one, other) => (oldest(other.at, other.holders) ?? 0) - (oldest(one.at, one.holders) ?? 0));
     reports.splice(MOST_ROWS);
-    out.json({ at: new Date(), keys: reports.map(documentOf) });
+    out.json('top', { at: new Date(), keys: reports.map(documentOf) });
     out.clear();
     const rows = reports.map((report) => rowOf(report, out));
     out.table(HEAD, rows);

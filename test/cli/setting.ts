@@ -1,27 +1,18 @@
-import { Ajv2020 } from 'ajv/dist/2020.js';
-import { readFileSync } from 'node:fs';
 import { Locks, type Lease, type LocksOptions, type LockStore } from 'nestjs-distributed-lock/core';
 import { redisStore } from 'nestjs-distributed-lock/redis';
+import type { Documents, NdlDocument, NdlError } from '../../lib/operate/ndl-document.js';
 import { eventually } from '../support/eventually.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
 
-const schema = JSON.parse(readFileSync('schema/cli.json', 'utf8')) as { $id: string };
-const formats = { 'date-time': (text: string) => new Date(text).toISOString() === text };
-const ajv = new Ajv2020({ formats, schemas: [schema] });
-
-/** A document of the command line, which its schema describes. */
-// eslint-disable-next-line @typescript-eslint/no-explicit-any -- its schema says what it is
-export function documentIn<T = Record<string, any>>(text: string, name: string): T {
-  const value = JSON.parse(text) as T;
-  for (const id of [`${schema.$id}#/$defs/${name}`, schema.$id]) {
-    ajv.validate(id, value);
-    expect(ajv.errors).toBeNull();
-  }
-  return value;
+/** A document that the command has printed, and nothing else. */
+export function documentIn<Command extends keyof Documents>(text: string, _command: Command): NdlDocument<Command> {
+  const document = JSON.parse(text) as NdlDocument<Command>;
+  expect(document.v).toBe(1);
+  return document;
 }
 
-export function errorIn(text: string): { code: string; message: string } {
-  return documentIn<{ error: { code: string; message: string } }>(text, 'error').error;
+export function errorIn(text: string): NdlError['error'] {
+  return (JSON.parse(text) as NdlError).error;
 }
 
 /** Services of this test file, each with a store of its own: the commands see them as they see other processes. They end after each test. */

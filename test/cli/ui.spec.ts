@@ -32,7 +32,7 @@ describe('ndl ui', () => {
   it('answers nobody who does not know its address, and no other site', async () => {
     const running = startHere(['ui', '--url', redis.url, '--json']);
     const line = await running.says(/.*\n/);
-    const { url } = documentIn<{ url: string }>(line, 'ui');
+    const { url } = documentIn(line, 'ui');
     const { origin } = new URL(url);
     for (const path of ['/', '/events', '/key?store=default&key=a', `/${'x'.repeat(24)}/`])
       expect((await fetch(origin + path)).status).toBe(404);
@@ -52,7 +52,7 @@ describe('ndl hold', () => {
 
   it('keeps a free key taken, and who is refused learns why', async () => {
     const { code, stdout } = await on('--for', '2h', '--reason', 'incident 812', '--json');
-    const { owner, until } = documentIn<{ owner: string; until: string }>(stdout, 'hold');
+    const { owner, until } = documentIn(stdout, 'hold');
     expect(code).toBe(EXIT.ok);
     expect(owner).toMatch(/^ndl:incident-812@/);
     const left = new Date(until).getTime() - Date.now();

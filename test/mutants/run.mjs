@@ -12,7 +12,7 @@ import { installPackages } from '../../scripts/packages.mjs';
 import { filesOf, readTables } from './tables.mjs';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const PARTS = ['lib', 'test', 'scripts', 'schema', '.ci', '.github', 'jest.config.js', 'package.json', 'tsconfig.json'];
+const PARTS = ['lib', 'test', 'scripts', '.ci', '.github', 'jest.config.js', 'package.json', 'tsconfig.json'];
 /** As first-failure.cjs exits. */
 const KILLED = 42;
 /** Milliseconds for one test: most defects make one wait for something that does not happen. */
