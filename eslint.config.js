@@ -39,7 +39,7 @@ const onRealClocks = faults.map((suite) => suite.replace(/spec\.ts$/, '*.ts'));
 const bareBuiltins = builtinModules.map((name) => ({ name, message: `Write node:${name}: no package can stand in for that.` }));
 
 export default defineConfig(
-  // The examples and the apps of the matrix are compiled where they are installed: npm run check:examples, check:matrix.
+  // The examples and the apps of the matrix are compiled where they are installed: npm run nightly -- examples, and matrix.
   globalIgnores([
     '**/dist/',
     '.cache/',

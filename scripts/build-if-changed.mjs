@@ -4,22 +4,24 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
-const LIBRARY = { what: 'the library', from: ['lib', 'scripts/build.mjs', 'scripts/schematics', 'tsconfig.json'] };
+const BUILD = [process.execPath, 'scripts/build.mjs'];
+const LIBRARY = { what: 'the library', command: BUILD, from: ['lib', 'scripts/build.mjs', 'scripts/schematics', 'tsconfig.json'] };
 const SHOP = {
   what: 'the shop',
-  script: 'build:demo',
+  command: ['node_modules/.bin/tsc', '-p', 'scripts/demo/tsconfig.build.json', '--noCheck', '--noResolve', '--isolatedModules'],
   from: ['sample-app/src', 'scripts/demo', 'dist/esm/index.js'],
   to: '.cache/demo/scripts/demo/shop/main.js',
 };
 
 /** The builds for the demos: no types, no CommonJS. */
-export const DEMO_BUILDS = [{ ...LIBRARY, script: 'build:esm', to: 'dist/esm/index.js' }, SHOP];
+export const DEMO_BUILDS = [{ ...LIBRARY, command: [...BUILD, '--esm'], to: 'dist/esm/index.js' }, SHOP];
 
 /** Builds the library and the apps of the demo, each only if it is older than what it is made of. */
 export function buildIfChanged() {
-  for (const build of [{ ...LIBRARY, script: 'build', to: 'dist/cjs/package.json' }, SHOP]) {
+  for (const build of [{ ...LIBRARY, to: 'dist/cjs/package.json' }, SHOP]) {
     if (!isOld(build)) continue;
-    const { status } = spawnSync('npm', ['run', '--silent', build.script], { cwd: root, stdio: 'inherit' });
+    const [program, ...args] = build.command;
+    const { status } = spawnSync(program, args, { cwd: root, stdio: 'inherit' });
     if (status !== 0) process.exit(status ?? 1);
   }
 }
@@ -41,3 +43,5 @@ function newestIn(path) {
       .map((name) => statSync(join(whole, name)).mtimeMs),
   );
 }
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) buildIfChanged();

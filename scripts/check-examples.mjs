@@ -1,4 +1,4 @@
-// Installs the examples and the sample app with the packed library, and runs two instances of each: `npm run check:examples -- cron leader`, or all. They use
+// Installs the examples and the sample app with the packed library, and runs two instances of each: `npm run nightly -- examples cron leader`, or all. They use
 // the Redis at REDIS_URL, else a private one, and a private Postgres.
 import { Redis } from 'ioredis';
 import assert from 'node:assert/strict';

@@ -1,6 +1,6 @@
 // Uses the packed library in small applications on every version that it is for: Nest × Node × module kind × test runner, ioredis × Node, Bun and Deno.
 //
-//   npm run check:matrix [-- --tarball other.tgz] [nest|ioredis|jest|vitest|runtimes]      see matrix/README.md
+//   npm run nightly -- matrix [--tarball other.tgz] [nest|ioredis|jest|vitest|runtimes]      see matrix/README.md
 import assert from 'node:assert/strict';
 import { cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { basename, delimiter, dirname, join } from 'node:path';

@@ -1,16 +1,21 @@
-// Writes the parts of README and docs that are made from the tests, and from docs/versions.json.
-import { readFile, writeFile } from 'node:fs/promises';
+// Writes the parts of README and docs that are made from the tests, from docs/versions.json, and from the results of the chaos runs.
+import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
+import { writeReport } from '../test/chaos/report.ts';
 import { integrationsTable } from '../test/integrations/table.ts';
+import { guaranteesTable } from '../test/readme/guarantees-table.ts';
 import { pagesWithVersions } from './version-claims.mjs';
 import { writeIfChanged } from './write-if-changed.mjs';
 
-const file = fileURLToPath(new URL('../docs/integrations.md', import.meta.url));
-const text = await readFile(file, 'utf8');
-const marked = /(<!-- table -->\n).*?(\n<!-- \/table -->)/s;
-if (!marked.test(text)) throw new Error(`${file} has no <!-- table --> … <!-- /table -->`);
-await writeFile(
-  file,
-  text.replace(marked, (_all, start, end) => start + integrationsTable() + end),
-);
-for (const { path, right } of pagesWithVersions(fileURLToPath(new URL('..', import.meta.url)))) writeIfChanged(path, right);
+process.chdir(fileURLToPath(new URL('..', import.meta.url)));
+writeTable('docs/integrations.md', 'table', integrationsTable());
+writeTable('test/README.md', 'guarantees', guaranteesTable());
+for (const { path, right } of pagesWithVersions(process.cwd())) writeIfChanged(path, right);
+writeReport();
+
+function writeTable(file, name, table) {
+  const [before, rest] = readFileSync(file, 'utf8').split(`<!-- ${name} -->\n`);
+  const after = rest?.split(`<!-- /${name} -->`)[1];
+  if (after === undefined) throw new Error(`${file} has no <!-- ${name} --> … <!-- /${name} -->`);
+  writeIfChanged(file, `${before}<!-- ${name} -->\n${table}\n<!-- /${name} -->${after}`);
+}

@@ -1,11 +1,11 @@
 // Buys apples of a running shop, more than there are, and shows whether it sells any of them twice.
-// npm run load -- http://localhost:3000 http://localhost:3001
+// node scripts/load.mjs http://localhost:3000 http://localhost:3001
 import { readArguments } from './arguments.mjs';
 import { load } from './demo/load.mjs';
 import { rowOf, tableOf } from './demo/verdict.mjs';
 
 const NUMBERS = { requests: 1000, concurrency: 100 };
-const USAGE = `npm run load -- <url of an instance> … [options]
+const USAGE = `node scripts/load.mjs <url of an instance> … [options]
   --requests ${NUMBERS.requests}      spread over the instances; the shelf is filled with half as many apples
   --concurrency ${NUMBERS.concurrency}    connections at once`;
 

@@ -1,4 +1,4 @@
-// Runs the first tier of the tests under what a test must not depend on: `npm run test:sure [-- busy uptime locale user]`, all of them by default.
+// Runs the first tier of the tests under what a test must not depend on: `npm run nightly -- sure [busy uptime locale user]`, all of them by default.
 import { spawn, spawnSync } from 'node:child_process';
 import { chownSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';

@@ -1,8 +1,8 @@
 // Runs the suites of a store on each version of its server that Debian's releases have, and prints a table. What passed goes into docs/versions.json
 // and from there into docs. It fails if a version that they claimed did not run, unless names are given.
 //
-//   npm run test:versions [-- mysql postgres-18 … test/stores/mysql/server.spec.ts …]      no name: all of them; no path: all suites of the store
-//   npm run test:versions -- --folder image mysql      the server in a folder that has the files of a whole system, as `docker export` gives them
+//   npm run nightly -- versions [mysql postgres-18 … test/stores/mysql/server.spec.ts …]      no name: all of them; no path: all suites of the store
+//   npm run nightly -- versions --folder image mysql      the server in a folder that has the files of a whole system, as `docker export` gives them
 //
 // It needs Debian with apt, and no right to install: the servers are unpacked into node_modules/.cache with their own libraries, once. ZooKeeper needs
 // a Java of this machine.

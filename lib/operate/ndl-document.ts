@@ -15,7 +15,7 @@ export interface Edge {
   readonly to: string;
 }
 
-/** What each command prints with `--json`, before it becomes JSON. `top` is `watch --top`. */
+/** The output of each command with `--json`, before it becomes JSON. `top` is `watch --top`. */
 export interface Documents {
   readonly ls: { readonly at: Date; readonly total: number; readonly keys: readonly KeyDocument[] };
   readonly show: { readonly at: Date; readonly key: KeyDocument; readonly deadlocks: readonly Deadlock[] };
@@ -39,10 +39,10 @@ type AsJson<T> = T extends Date
       ? { [Name in keyof T]: Name extends 'permits' ? AsJson<T[Name]> | null : AsJson<T[Name]> }
       : T;
 
-/** What `ndl <command> --json` prints. Dates are ISO texts, times are milliseconds, `v` is the version of this format. */
+/** The output of `ndl <command> --json`. Dates are ISO texts, times are milliseconds, `v` is the version of this format. */
 export type NdlDocument<Command extends keyof Documents> = AsJson<Documents[Command]> & { v: 1 };
 
-/** What it prints on stderr when it fails. */
+/** The output on stderr when it fails. */
 export interface NdlError {
   readonly error: { readonly code: string; readonly message: string };
 }

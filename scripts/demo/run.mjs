@@ -23,14 +23,15 @@ export async function runDemo(main) {
 
 /** The library and the apps of the demo, unless they are built, with a dot a second. */
 export async function build(leftovers) {
-  for (const { script, what, from, to } of DEMO_BUILDS) {
+  for (const { command, what, from, to } of DEMO_BUILDS) {
     if (!isOld({ from, to })) continue;
     process.stderr.write(`Building ${what} `);
     const dots = setInterval(() => process.stderr.write('.'), 1_000);
-    const child = spawn('npm', ['run', '--silent', script], { stdio: ['ignore', 2, 'inherit'] });
+    const [program, ...args] = command;
+    const child = spawn(program, args, { stdio: ['ignore', 2, 'inherit'] });
     leftovers.add(async () => child.kill());
     const [code] = await once(child, 'exit').finally(() => clearInterval(dots));
     process.stderr.write('\n');
-    if (code !== 0) throw new Error(`npm run ${script} has failed.`);
+    if (code !== 0) throw new Error(`${command.join(' ')} has failed.`);
   }
 }

@@ -1,18 +1,17 @@
 // Writes what the runs of results.json came to: whether the promises held into docs/guarantees.md, the numbers into test/chaos/README.md.
-// `npm run chaos:report [-- results.json…]`
 import { readFileSync, writeFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { matrixOf, numbersOf } from './report/table.js';
 import type { Summary } from './run/summary.js';
 
-const BEGIN = '<!-- chaos: written by npm run chaos:report -->';
+const BEGIN = '<!-- chaos: written by npm run docs -->';
 const END = '<!-- /chaos -->';
 
-const files = process.argv.slice(2);
-if (files.length === 0) files.push(fileURLToPath(new URL('results.json', import.meta.url)));
-const summaries = files.flatMap((file) => JSON.parse(readFileSync(file, 'utf8')) as Summary[]);
-write('../../docs/guarantees.md', matrixOf(summaries));
-write('README.md', numbersOf(summaries));
+export function writeReport(): void {
+  const summaries = JSON.parse(readFileSync(new URL('results.json', import.meta.url), 'utf8')) as Summary[];
+  write('../../docs/guarantees.md', matrixOf(summaries));
+  write('README.md', numbersOf(summaries));
+}
 
 function write(name: string, table: string): void {
   const page = fileURLToPath(new URL(name, import.meta.url));

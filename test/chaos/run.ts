@@ -1,4 +1,4 @@
-// Puts the locks under load and faults, and judges what happened. `npm run chaos -- --help`
+// Puts the locks under load and faults, and judges what happened. `npm run nightly -- chaos --help`
 import { rmSync, writeFileSync } from 'node:fs';
 import type { Kind } from './history/entry.js';
 import { prove } from './prove.js';

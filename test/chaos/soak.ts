@@ -1,4 +1,4 @@
-// A million cycles over ten thousand keys, then half an hour of mixed load: nothing may grow. `npm run soak -- --cycles 1000000 --keys 10000 --minutes 30`
+// A million cycles over ten thousand keys, then half an hour of mixed load: nothing may grow. `npm run nightly -- soak --cycles 1000000 --keys 10000 --minutes 30`
 import { Redis } from 'ioredis';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -17,7 +17,7 @@ import { judgeSamples } from './soak/slope.js';
 const CALLERS = 64;
 const SAMPLES = 50;
 
-if (!globalThis.gc) throw new Error('Run it by `npm run soak`: it needs --expose-gc');
+if (!globalThis.gc) throw new Error('Run it by `npm run nightly -- soak`: it needs --expose-gc');
 const { values: flags } = parseArgs({
   options: {
     cycles: { type: 'string', default: '1000000' },

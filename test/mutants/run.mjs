@@ -1,7 +1,7 @@
 // Puts one known defect at a time into a copy of the library, and expects the test that it names to fail. See README.md.
 //
-//   npm run test:mutants [-- [--jobs 2] [words]]      only the mutants that have these words in their entry, or in the name of its table
-//   npm run test:mutants -- --since origin/main       only those that are new, or whose spec or file has changed since then, and the first of each guarantee
+//   npm run nightly -- mutants [-- [--jobs 2] [words]]      only the mutants that have these words in their entry, or in the name of its table
+//   npm run nightly -- mutants --since origin/main       only those that are new, or whose spec or file has changed since then, and the first of each guarantee
 import { execa } from 'execa';
 import { cpSync, mkdtempSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';

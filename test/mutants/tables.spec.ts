@@ -1,4 +1,4 @@
-// The tables of mutants: each one still fits the library. `npm run test:mutants` shows that the tests detect them.
+// The tables of mutants: each one still fits the library. `npm run nightly -- mutants` shows that the tests detect them.
 import { existsSync, readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
 

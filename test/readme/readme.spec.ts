@@ -3,6 +3,7 @@ import { existsSync } from 'node:fs';
 import { basename, resolve } from 'node:path';
 import { matrixOf, numbersOf } from '../chaos/report/table.js';
 import type { Summary } from '../chaos/run/summary.js';
+import { guaranteesTable } from './guarantees-table.js';
 import { integrationsTable } from '../integrations/table.js';
 import { blocksOf, documents, filesIn, pages, read, regionsOf, wrongLinks } from '../support/markdown.js';
 
@@ -56,11 +57,14 @@ describe.each(['README.md', 'README.zh-CN.md'])('%s', (file) => {
 
 describe('commands', () => {
   const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> };
+  const [, commands = ''] = /COMMANDS = \{\n(.*?)\n\};/s.exec(read('scripts/nightly.mjs'))!;
+  const nightly = [...commands.matchAll(/^ {2}(\w+): \[/gm)].map(([, name = '']) => name);
   /** What a page tells the reader to run that is not there. */
   const wrong = (page: string): string[] => {
     const named = [...page.matchAll(/\bnpm run (?:-s )?([a-z][\w:-]*)/g)].map(([, name = '']) => name).filter((name) => !(name in scripts));
+    const names = [...page.matchAll(/\bnpm run nightly -- (\w+)/g)].map(([, name = '']) => name).filter((name) => !nightly.includes(name));
     const files = [...page.matchAll(/\b(?:tsx|node|npx jest) ((?:test|scripts|bench|lib)\/[\w./-]+\.\w+)/g)].map(([, file = '']) => file);
-    return [...named, ...files.filter((file) => !existsSync(file))];
+    return [...named, ...names, ...files.filter((file) => !existsSync(file))];
   };
 
   it.each([...pages().keys()].filter((file) => !/^(examples|sample-app|scripts\/matrix|docs\/(tutorial|cli))/.test(file)))(
@@ -71,10 +75,9 @@ describe('commands', () => {
   );
 
   it('that are not there are found', () => {
-    expect(wrong('`npm run gone`, `npm run lint`, `npx tsx test/chaos/gone.ts`, `node scripts/demo.mjs`')).toEqual([
-      'gone',
-      'test/chaos/gone.ts',
-    ]);
+    expect(
+      wrong('`npm run gone`, `npm run lint`, `npm run nightly -- never`, `npx tsx test/chaos/gone.ts`, `node scripts/demo.mjs`'),
+    ).toEqual(['gone', 'never', 'test/chaos/gone.ts']);
   });
 });
 
@@ -97,7 +100,11 @@ describe('links', () => {
   });
 });
 
-it('the tables of the chaos runs are those of test/chaos/results.json; `npm run chaos:report` writes them', () => {
+it('the table of the guarantees is that of the tests; `npm run docs` writes it', () => {
+  expect(read('test/README.md')).toContain(guaranteesTable());
+});
+
+it('the tables of the chaos runs are those of test/chaos/results.json; `npm run docs` writes them', () => {
   const results = JSON.parse(read('test/chaos/results.json')) as Summary[];
   expect(read('docs/guarantees.md')).toContain(matrixOf(results));
   expect(read('test/chaos/README.md')).toContain(numbersOf(results));

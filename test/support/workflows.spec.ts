@@ -15,20 +15,20 @@ const FOLDER = '.github/workflows';
 const NONE: string[] = [];
 /** The scripts that are no tests, each with the tiers that start the same servers. */
 const OTHERS: Record<string, string[]> = {
-  'test:sure': ['first'],
-  'test:mutants': ['all'],
-  'test:stryker': NONE,
-  'test:versions': NONE,
-  'check:package': ['faults'],
-  'check:examples': ['faults'],
-  'check:matrix': ['faults'],
+  all: ['all'],
+  sure: ['first'],
+  mutants: ['all'],
+  stryker: NONE,
+  versions: NONE,
+  package: ['faults'],
+  examples: ['faults'],
+  matrix: ['faults'],
   chaos: ['faults'],
   soak: ['faults'],
-  'lint:built': NONE,
+  lint: NONE,
   'docs:site': NONE,
 };
 
-const { scripts } = JSON.parse(readFileSync('package.json', 'utf8')) as { scripts: Record<string, string> };
 const steps = Object.fromEntries(
   [...readFileSync('.ci/run', 'utf8').matchAll(/^ *chosen (\S+) (npm .*)$/gm)].map(([, name, command]) => [name!, command!]),
 );
@@ -61,12 +61,10 @@ const tokens = (command: string): string[] => command.split(/\s+/).filter(Boolea
 
 /** The tiers whose servers these commands start. */
 function tiersOf(commands: string): string[] {
-  return [...commands.matchAll(/(\.ci\/run|npm test|npm run \S+)([^|&\n]*)/g)].flatMap(([, program, rest]) => {
+  return [...commands.matchAll(/(\.ci\/run|npm test|npm run (?:nightly -- )?\S+)([^|&\n]*)/g)].flatMap(([, program, rest]) => {
     const args = tokens(rest!);
     if (program === '.ci/run') return (args.length > 0 ? args : Object.keys(steps)).flatMap((step) => tiersOf(steps[step]!));
-    const name = program!.split(' ').at(-1)!;
-    const tests = scripts[name]!.split('&&').filter((part) => part.trim().startsWith('node scripts/test.mjs'));
-    return tests.length > 0 ? tests.flatMap((part) => tierOfTests([...tokens(part), ...args])) : OTHERS[name]!;
+    return program === 'npm test' ? tierOfTests(args) : OTHERS[program!.split(' ').at(-1)!]!;
   });
 }
 

@@ -3,7 +3,7 @@ import { GROUPS, SURVIVABLE, type Group } from '../faults/fault.js';
 import { KINDS, type Kind } from '../history/entry.js';
 import { stores } from '../stores.js';
 
-export const HELP = `npm run chaos -- [options]
+export const HELP = `npm run nightly -- chaos [options]
 
   --seed <text>      repeats a run; default: a random one, which is printed
   --minutes <n>      default: 1

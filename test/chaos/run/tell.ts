@@ -27,7 +27,7 @@ export function commandOf({ seed, length, kinds, groups, store, workers, break: 
   const flags = [`--seed ${seed}`, `--minutes ${length / 60_000}`, `--kind ${kinds.join(',')}`, `--faults ${groups.join(',') || 'none'}`];
   flags.push(`--store ${store}`, `--workers ${workers}`);
   if (broken !== undefined) flags.push(`--break ${broken}`);
-  return `npm run chaos -- ${flags.join(' ')}`;
+  return `npm run nightly -- chaos ${flags.join(' ')}`;
 }
 
 function tellAround(history: readonly Entry[], { key, at, what }: Violation, start: number): void {

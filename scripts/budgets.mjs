@@ -1,0 +1,62 @@
+// Fails if a folder has more lines of code than its budget. A budget falls with the code, and is raised only together
+// with a sentence in the same change that says what a user gets for it.
+import { spawnSync } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { extname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+const BUDGETS = {
+  'lib/core': 5070,
+  'lib/primitives': 1000,
+  'lib/nest': 2630,
+  'lib/operate': 1270,
+  'lib/observe': 910,
+  'lib/cli': 1300,
+  'lib/fence-guard': 730,
+  'lib/dashboard': 2900,
+  'lib/testing': 1050,
+  'lib/testing/store': 2930,
+  'lib/stores/redis': 3710,
+  'lib/stores/records': 1960,
+  'lib/stores/memory': 160,
+  'lib/stores/postgres': 1420,
+  'lib/stores/mysql': 770,
+  'lib/stores/etcd': 880,
+  'lib/stores/zookeeper': 980,
+  'lib/stores/file': 720,
+  'lib/stores/quorum': 1470,
+  test: 54_390,
+  'test/chaos': 5780,
+  'test/mutants': 3760,
+  bench: 3500,
+  scripts: 4510,
+};
+const CODE = new Set(['.ts', '.tsx', '.mjs', '.cjs', '.js', '.lua', '.css', '.diff']);
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const { stdout } = spawnSync('git', ['ls-files', '-co', '--exclude-standard', '--deduplicate'], {
+  cwd: root,
+  encoding: 'utf8',
+  maxBuffer: 2 ** 25,
+});
+const lines = Object.fromEntries(Object.keys(BUDGETS).map((folder) => [folder, 0]));
+for (const file of stdout.split('\n').filter((each) => CODE.has(extname(each)))) {
+  // The longest: `test/chaos` is not a part of the budget of `test`.
+  const folder = Object.keys(BUDGETS)
+    .filter((each) => file.startsWith(`${each}/`))
+    .sort((one, other) => other.length - one.length)[0];
+  if (folder) lines[folder] += linesOf(join(root, file));
+}
+for (const [folder, budget] of Object.entries(BUDGETS)) {
+  if (lines[folder] <= budget) continue;
+  console.error(`${folder} has ${lines[folder]} lines, and a budget of ${budget}.`);
+  process.exitCode = 1;
+}
+
+function linesOf(file) {
+  try {
+    return readFileSync(file, 'utf8').split('\n').length - 1;
+  } catch {
+    return 0; // deleted, and not committed
+  }
+}
