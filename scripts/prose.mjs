@@ -34,7 +34,7 @@ const LONGEST = 40;
 const DOCSTRING_OPENING = /^(Of|What|Who|Those|By|As|Whose)\b/;
 /** Paths, and how to read such a file. */
 const READERS = [
-  [/^(docs\/(?!\.)[\w/.-]+|ARCHITECTURE|CHANGELOG|CONTRIBUTING|SECURITY|(.*\/)?README)\.md$/, linesOfPage],
+  [/^(docs\/(?!\.)[\w/.-]+|ARCHITECTURE|CHANGELOG|CONTRIBUTING|SECURITY|(.*\/)?(README|WIRE-FORMAT))\.md$/, linesOfPage],
   [/^(lib|scripts(?!\/prose)|sample-app)\/.*\.(ts|mjs)$/, proseOfSource],
   [/^lib\/.*\.lua$/, commentsOfLua],
   [/^test\/.*\.ts$/, titlesOfTests],

@@ -85,7 +85,6 @@ const TABS = {
       Guarantees: 'docs/guarantees.md',
       API: 'api/index.md',
       Glossary: 'docs/glossary.md',
-      'Wire format': 'docs/wire-format.md',
     },
     Benchmarks: { Results: 'bench/results/README.md', Method: 'bench/README.md', Goals: 'bench/goals.md' },
     Project: titled(readdirSync(root).filter((file) => /^(?!README).*\.md$/.test(file))),

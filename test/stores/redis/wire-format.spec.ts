@@ -1,4 +1,4 @@
-// What the versions of this library have at a server in common: docs/wire-format.md. `UPDATE_GOLDEN=1 npx jest wire-format` writes the golden file.
+// What the versions of this library have at a server in common: lib/stores/redis/WIRE-FORMAT.md. `UPDATE_GOLDEN=1 npx jest wire-format` writes the golden file.
 import type { Redis } from 'ioredis';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
