@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { DistributedLock, LOCK_KEY } from 'nestjs-distributed-lock';
+import { DistributedLock, LOCK_KEY, type Locks } from 'nestjs-distributed-lock';
 
 export interface Order {
   id: number;
@@ -55,3 +55,10 @@ export class OrderService {
   }
   // #endregion
 }
+
+// #region keys-shared
+/** The key of OrderService.ship: nobody ships the order meanwhile. */
+export async function changeOrder(locks: Locks, order: Order, work: () => Promise<void>): Promise<void> {
+  await locks.using(`shop-order-${order.id}-locks`, work);
+}
+// #endregion

@@ -13,7 +13,7 @@ import { Mailer, ReportService } from './cron-lock.js';
 import { OrderLinesService, OrdersController, PartnerService, Shelf } from './decorators.js';
 import { examine } from './doctor.js';
 import { isReady, pinoLogger } from './health-without-terminus.js';
-import { OrderService, Product } from './keys.js';
+import { changeOrder, OrderService, Product } from './keys.js';
 import { deadlocks, free, oldest, show, watch } from './operate.js';
 
 const closing: { close(): Promise<unknown> }[] = [];
@@ -98,6 +98,8 @@ it('docs/keys.md: keys are those that the comments name', async () => {
   const [parcel, product] = [`shop-parcel-${digest('"C-1"1;')}-locks`, `shop-product-${digest('[1{"0"K"apple"}')}-locks`];
   expect(keys.slice(0, 3)).toEqual(['shop-OrderService.importAll-locks', 'shop-order-42-locks', 'shop-invoice-C%2D1-2030-locks']);
   expect(keys.slice(3)).toEqual([parcel, parcel, product, product]);
+  await changeOrder(app.get(Locks), order(), async () => undefined);
+  expect(keys.at(-1)).toBe(app.get(Locks).keyOf(OrderService, 'ship', order()));
 });
 
 it('docs/doctor.md: says what the store is fit for', async () => {
