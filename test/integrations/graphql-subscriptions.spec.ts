@@ -175,7 +175,7 @@ describe('a locked subscription', () => {
     expect(steps).toEqual(['end']);
   });
 
-  it('of docs/graphql.md lets one subscriber in at a time', async () => {
+  it('of docs/http.md lets one subscriber in at a time', async () => {
     const { url, get, isTaken } = await serveGraphql({ providers: [StockResolver, StockService] }, {}, OVER_WS);
     const { changes } = get(StockService);
     const first = new Subscriber(url, 'subscription { changes }');

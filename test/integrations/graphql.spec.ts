@@ -217,7 +217,7 @@ place('GraphQL', 'LockExceptionFilter, bound to the app: 423 and 503 in the exte
   });
 });
 
-it('docs/graphql.md: a mutation is locked by its argument, and a field by its parent', async () => {
+it('docs/http.md: a mutation is locked by its argument, and a field by its parent', async () => {
   const { query, get, acquired } = await serveGraphql({ providers: [StockResolver, StockService] });
   const { counted } = get(StockService);
   expect((await query('mutation { a: reduce(shelf: 7, units: 2) b: reduce(shelf: 7, units: 3) }')).data).toEqual({ a: 8, b: 5 });

@@ -9,18 +9,29 @@ interface Row {
 
 const ROW = /^(place|way)\(\s*'([^']+)',\s*'([^']+)',/gm;
 
-/** The table of docs/integrations.md, from the calls of `place` and `way` in the specs beside this file. */
-export function integrationsTable(): string {
+/** The list of docs/integrations.md, from the calls of `place` and `way` in the specs beside this file. */
+export function integrationsList(): string {
   const rows = filesIn('test/integrations')
     .filter((file) => file.endsWith('.spec.ts'))
     .sort()
-    .flatMap(rowsOf)
-    .sort((a, b) => a.group.localeCompare(b.group) || a.where.localeCompare(b.where));
-  const lines = rows.map(({ group, where, kind, spec }, index) => {
-    const label = rows[index - 1]?.group === group ? '' : `**${group}**`;
-    return `| ${label} | ${where} | ${kind === 'place' ? 'above and below' : '✓'} | [${spec.split('/').pop()}](../${spec}) |`;
-  });
-  return ['| | Where | The lock works | Proof |', '| --- | --- | --- | --- |', ...lines].join('\n');
+    .flatMap(rowsOf);
+  const groups = [...new Set(rows.map(({ group }) => group))].sort((a, b) => a.localeCompare(b));
+  return groups
+    .map((group) =>
+      partOf(
+        group,
+        rows.filter((row) => row.group === group),
+      ),
+    )
+    .join('\n\n');
+}
+
+function partOf(group: string, rows: Row[]): string {
+  const proofs = [...new Set(rows.map(({ spec }) => `[${spec.split('/').pop()}](../${spec})`))].sort();
+  const lines = rows
+    .sort((a, b) => a.where.localeCompare(b.where))
+    .map(({ where, kind }) => `- ${where}${kind === 'place' ? ' (above and below)' : ''}`);
+  return `**${group}** (${proofs.join(', ')})\n\n${lines.join('\n')}`;
 }
 
 function rowsOf(spec: string): Row[] {

@@ -4,7 +4,7 @@ import { basename, resolve } from 'node:path';
 import { matrixOf, numbersOf } from '../chaos/report/table.js';
 import type { Summary } from '../chaos/run/summary.js';
 import { guaranteesTable } from './guarantees-table.js';
-import { integrationsTable } from '../integrations/table.js';
+import { integrationsList } from '../integrations/list.js';
 import { blocksOf, documents, filesIn, pages, read, regionsOf, wrongLinks } from '../support/markdown.js';
 
 const sources = ['test/readme', 'test/integrations', 'test/testing'].flatMap(filesIn).filter((file) => file.endsWith('.ts'));
@@ -125,12 +125,12 @@ it('docs name the versions of servers that docs/versions.json has; `npm run docs
   expect(claims.filter((version) => !shown.includes(version))).toEqual([]);
 });
 
-describe('the table of docs/integrations.md', () => {
-  it('has the rows that the specs prove; `npm run docs` writes it', () => {
-    expect(read('docs/integrations.md')).toContain(integrationsTable());
+describe('the list of docs/integrations.md', () => {
+  it('has what the specs prove; `npm run docs` writes it', () => {
+    expect(read('docs/integrations.md')).toContain(integrationsList());
   });
 
-  it('misses no row: each is written with literals at the start of a line', () => {
+  it('misses no line: each is written with literals at the start of a line', () => {
     for (const spec of filesIn('test/integrations').filter((file) => file.endsWith('.spec.ts'))) {
       const calls = read(spec).match(/\b(place|way)\(/g) ?? [];
       const rows = read(spec).match(/^(place|way)\(\s*'[^']+',\s*'[^']+',/gm) ?? [];
