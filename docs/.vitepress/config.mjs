@@ -36,7 +36,6 @@ const TABS = {
       'Waiting and timeouts': 'docs/waiting.md',
       'Leases, fencing tokens, signals': 'docs/leases.md',
       Errors: 'docs/errors.md',
-      'Without Nest': 'docs/without-nest.md',
       Testing: 'docs/testing.md',
     },
     Stores: {
@@ -44,17 +43,13 @@ const TABS = {
       Redis: 'docs/redis.md',
       Postgres: 'docs/postgres.md',
       'MySQL, MariaDB': 'docs/mysql.md',
-      etcd: 'docs/etcd.md',
-      ZooKeeper: 'docs/zookeeper.md',
+      'etcd, ZooKeeper': 'docs/consensus.md',
       Files: 'docs/file.md',
       'A quorum of servers': 'docs/quorum.md',
-      Compatibility: 'docs/compatibility.md',
     },
-    'Coming from': titled(docs.filter((file) => file.startsWith('from-')).map((file) => `docs/${file}`)),
   },
   Locks: {
     Locks: {
-      'All of them': 'docs/locks.md',
       'Read/write lock': 'docs/read-write-lock.md',
       Semaphore: 'docs/semaphore.md',
       'Multi-lock': 'docs/multi-lock.md',
@@ -65,33 +60,33 @@ const TABS = {
   Integrations: {
     'In Nest': {
       'Where it works': 'docs/integrations.md',
-      HTTP: 'docs/http.md',
-      GraphQL: 'docs/graphql.md',
+      'HTTP and GraphQL': 'docs/http.md',
       Crons: 'docs/cron.md',
       Queues: 'docs/queues.md',
       'Events, CQRS, microservices, WebSockets': 'docs/messaging.md',
     },
-    Databases: { Transactions: 'docs/transactions.md', 'Fence guard': 'docs/fence-guard.md' },
+    Databases: { 'Transactions and fence guard': 'docs/fence-guard.md' },
   },
   Operate: {
     Look: { Dashboard: 'docs/dashboard.md', 'Command line': 'docs/cli.md', 'Inspect and free keys': 'docs/operate.md' },
     Watch: { 'Metrics and traces': 'docs/metrics.md', 'Health checks': 'docs/health.md', 'Examine the store': 'docs/doctor.md' },
-    Change: { Upgrading: 'docs/upgrading.md' },
+    Change: { 'Compatibility and upgrading': 'docs/upgrading.md', 'Coming from another library': 'docs/migrating.md' },
   },
   Reference: {
     Reference: {
       Options: 'docs/options.md',
       Configuration: 'docs/configuration.md',
       Guarantees: 'docs/guarantees.md',
+      'Known limits': 'docs/known-limits.md',
       API: 'api/index.md',
       Glossary: 'docs/glossary.md',
     },
-    Benchmarks: { Results: 'bench/results/README.md', Method: 'bench/README.md', Goals: 'bench/goals.md' },
+    Benchmarks: { Results: 'bench/results/README.md', Method: 'bench/README.md' },
     Project: titled(readdirSync(root).filter((file) => /^(?!README).*\.md$/.test(file))),
   },
 };
 /** Their tables have many columns: no outline beside them. */
-const WIDE = ['docs/choosing-a-store.md', 'docs/integrations.md', 'docs/guarantees.md', 'bench/results/README.md', 'bench/goals.md'];
+const WIDE = ['docs/choosing-a-store.md', 'docs/guarantees.md', 'bench/results/README.md'];
 
 const pagesOf = (groups) => Object.values(groups).flatMap((group) => Object.values(group));
 const listed = Object.values(TABS).flatMap(pagesOf);
@@ -124,7 +119,7 @@ export default {
   srcDir: '..',
   outDir: '../dist/site',
   cacheDir: '../.cache/vitepress',
-  srcExclude: ['*.zh-CN.md', '!(docs|api|bench|examples)/**/*', 'bench/contestants/**', 'examples/*/**'],
+  srcExclude: ['*.zh-CN.md', '!(docs|api|bench|examples)/**/*', 'bench/contestants/**', 'bench/goals.md', 'examples/*/**'],
   rewrites: { 'README.md': 'overview.md', 'docs/site/home.md': 'index.md' },
   lastUpdated: false,
   markdown: {

@@ -1,4 +1,4 @@
-// The pages for those who come from another library: the other one runs beside ours, on one server.
+// The page for apps that come from another library: the other one runs beside ours, on one server.
 import { Redlock as Sesamecare } from '@sesamecare-oss/redlock';
 import { Test } from '@nestjs/testing';
 import {
@@ -47,7 +47,7 @@ function locksOn(options: RedisOptions = {}): Locks {
   return locks;
 }
 
-describe('docs/from-redis-semaphore.md', () => {
+describe('docs/migrating.md, from redis-semaphore', () => {
   const old = () => new Mutex(client(), 'order:42', { acquireAttemptsLimit: 1, lockTimeout: 60_000 });
 
   it('a Mutex and the mutex "mutex:…" here exclude each other, and neither ends the lock of the other', async () => {
@@ -85,7 +85,7 @@ describe('docs/from-redis-semaphore.md', () => {
   });
 });
 
-describe('docs/from-redlock.md', () => {
+describe('docs/migrating.md, from redlock', () => {
   it.each([
     ['redlock', Redlock],
     ['@sesamecare-oss/redlock', Sesamecare],
@@ -118,7 +118,7 @@ describe('docs/from-redlock.md', () => {
   });
 });
 
-describe('docs/from-async-mutex.md', () => {
+describe('docs/migrating.md, from async-mutex', () => {
   it('a Mutex is for one process, and excludes no lock here; a lock here is for all', async () => {
     const mutexes = [new LocalMutex(), new LocalMutex()] as const;
     const locks = [locksOn(), locksOn()] as const;
@@ -162,7 +162,7 @@ describe('docs/from-async-mutex.md', () => {
   });
 });
 
-describe('docs/from-shedlock.md', () => {
+describe('docs/migrating.md, from shedlock', () => {
   const instance = async (store = redisStore({ client: client(), requestTimeout: 5_000 })) => {
     const imports = [DistributedLockModule.forRoot({ store, logger: false })];
     const app = await Test.createTestingModule({ imports, providers: [ReportService] }).compile();

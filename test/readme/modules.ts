@@ -1,4 +1,5 @@
 import { Injectable, Module } from '@nestjs/common';
+import { Redis } from 'ioredis';
 import { DistributedLock, DistributedLockModule, InjectLocks, Locks } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { redisStore } from 'nestjs-distributed-lock/redis';
@@ -26,6 +27,25 @@ export class ConfigModule {}
   ],
 })
 export class LockModule {}
+// #endregion
+
+// #region for-root-client
+@Module({
+  providers: [{ provide: 'REDIS', useFactory: () => new Redis(process.env.REDIS_URL ?? 'redis://localhost:6379') }],
+  exports: ['REDIS'],
+})
+export class RedisModule {}
+
+@Module({
+  imports: [
+    DistributedLockModule.forRootAsync({
+      imports: [RedisModule],
+      inject: ['REDIS'],
+      useFactory: (client: Redis) => ({ store: redisStore({ client }) }),
+    }),
+  ],
+})
+export class SharedClientModule {}
 // #endregion
 
 // #region named-stores

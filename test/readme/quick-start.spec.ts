@@ -5,6 +5,7 @@ import { Test } from '@nestjs/testing';
 import { DistributedLockModule, Locks, locksToken, LockTimeoutError } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { redisStore } from 'nestjs-distributed-lock/redis';
+import type { Redis } from 'ioredis';
 import { register } from 'prom-client';
 import { eventually } from '../support/eventually.js';
 import { freePort } from '../support/free-port.js';
@@ -123,6 +124,15 @@ it('the module takes its options from a factory', async () => {
     expect(await setting.redis.pttl('shop:order:42')).toBeGreaterThan(11_000);
   });
   await app.close();
+});
+
+it('the module borrows a client of the app, and leaves it open', async () => {
+  const app = await NestFactory.createApplicationContext(modules.SharedClientModule, quiet);
+  const client = app.get<Redis>('REDIS', { strict: false });
+  await app.get(Locks).using('order:42', async (lease) => expect(await client.get('order:42')).toBe(lease.owner));
+  await app.close();
+  expect(await client.ping()).toBe('PONG');
+  client.disconnect();
 });
 
 it('the module has several stores under several names', async () => {
