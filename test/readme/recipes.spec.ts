@@ -1,15 +1,41 @@
 // The recipes of docs/recipes.md, on two apps that share a Redis.
 import type { INestApplication } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
-import { DistributedLockModule } from 'nestjs-distributed-lock';
+import { DistributedLockModule, Locks, LockLostError } from 'nestjs-distributed-lock';
 import { redisStore } from 'nestjs-distributed-lock/redis';
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { type WebSocket, WebSocketServer } from 'ws';
+import { rejection } from '../../lib/testing/store/rejection.js';
 import { eventually } from '../support/eventually.js';
 import { Gate } from '../support/gate.js';
-import { Cache, Catalogue, ImportController, Mailer, Partner, PartnerToken, PriceFeed, Prices, Smtp } from './recipes.js';
+import {
+  Cache,
+  Catalogue,
+  ImportController,
+  Mailer,
+  Partner,
+  PartnerToken,
+  PriceFeed,
+  Prices,
+  Reindexer,
+  SearchIndex,
+  Smtp,
+} from './recipes.js';
 import { useRedisOfEnv } from './stand-ins/redis-of-env.js';
+
+/** Rejects as the functions of Node do: with an AbortError. */
+const untilAborted = (signal: AbortSignal): Promise<unknown> => once(new EventEmitter(), 'end', { signal });
+
+/** The second page is written until it is cancelled. */
+class Pages extends SearchIndex {
+  async *pages(): AsyncGenerator<string> {
+    yield* await Promise.resolve(['first', 'second']);
+  }
+  async write(page: string, signal: AbortSignal): Promise<void> {
+    if (page === 'second') await untilAborted(signal);
+  }
+}
 
 const setting = useRedisOfEnv();
 const prices: { price: string; token: number }[] = [];
@@ -26,14 +52,15 @@ beforeEach(async () => {
   const store = (price: string, token: number) => Promise.resolve(void prices.push({ price, token }));
   const open = async () => {
     const testing = await Test.createTestingModule({
-      imports: [DistributedLockModule.forRoot({ store: redisStore({ url: setting.url }), logger: false })],
+      imports: [DistributedLockModule.forRoot({ store: redisStore({ url: setting.url }), visible: true, logger: false })],
       controllers: [ImportController],
       providers: [
-        ...[Mailer, PartnerToken, PriceFeed],
+        ...[Mailer, PartnerToken, PriceFeed, Reindexer],
         { provide: Smtp, useValue: { send: (tenant: string, mail: string) => gate.pass().then(() => `${mail} of ${tenant}`) } },
         { provide: Cache, useValue: setting.redis },
         { provide: Partner, useValue: { signIn: () => gate.pass().then(() => `token ${++signedIn}`) } },
         { provide: Catalogue, useValue: { importAll: (tenant: string) => gate.pass().then(() => `all of ${tenant}`) } },
+        { provide: SearchIndex, useClass: Pages },
         { provide: Prices, useValue: { url, store } },
       ],
     }).compile();
@@ -74,6 +101,32 @@ it('an import that is running refuses a second one of the same tenant', async ()
   const other = two.start('b');
   gate.open();
   expect(await Promise.all([first, other])).toEqual(['all of a', 'all of b']);
+});
+
+describe('work that an operator cancels', () => {
+  const WHY = { by: 'jane', reason: 'wrong index' };
+
+  it('ends on another instance, which shows how far it is, and its caller learns why', async () => {
+    const [one, two] = apps.map((app) => app.get(Reindexer)) as [Reindexer, Reindexer];
+    const ended = rejection(one.run());
+    await eventually(async () => (await setting.redis.get('reindex-progress')) === '1');
+    expect(await two.cancel(WHY.by, WHY.reason)).toMatchObject({ outcome: 'gave back' });
+    const error = await ended;
+    expect(error).toBeInstanceOf(LockLostError);
+    expect(error).toMatchObject({ revoked: WHY });
+  });
+
+  it('rejects with what it throws: an AbortError whose cause is the reason. Work that returns resolves', async () => {
+    const [one, two] = apps.map((app) => app.get(Locks)) as [Locks, Locks];
+    const aborted = rejection(one.using('aborted', ({ signal }) => untilAborted(signal)));
+    const returned = one.using('returned', ({ signal }) => once(signal, 'abort').then(() => 'half'));
+    for (const key of ['aborted', 'returned']) {
+      await eventually(async () => (await two.inspect(key)).holders.length === 1);
+      expect(await two.forceRelease(key, WHY)).toMatchObject({ outcome: 'gave back' });
+    }
+    expect(await aborted).toMatchObject({ name: 'AbortError', cause: { name: 'LockLostError', revoked: WHY } });
+    expect(await returned).toBe('half');
+  });
 });
 
 it('one instance has the connection; it opens it again, and the next leader opens its own', async () => {

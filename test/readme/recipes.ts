@@ -1,5 +1,5 @@
 import { ConflictException, Controller, Injectable, Logger, type OnApplicationBootstrap, Param, Post } from '@nestjs/common';
-import { DistributedLock, LockAbortedError, Locks, Semaphore, type Term } from 'nestjs-distributed-lock';
+import { currentLease, DistributedLock, type ForceReply, LockAbortedError, Locks, Semaphore, type Term } from 'nestjs-distributed-lock';
 import { setTimeout as pause } from 'node:timers/promises';
 import { WebSocket } from 'ws';
 
@@ -15,6 +15,10 @@ export abstract class Partner {
 }
 export abstract class Catalogue {
   abstract importAll(tenant: string): Promise<string>;
+}
+export abstract class SearchIndex {
+  abstract pages(): AsyncIterable<string>;
+  abstract write(page: string, signal: AbortSignal): Promise<void>;
 }
 export abstract class Prices {
   abstract readonly url: string;
@@ -73,6 +77,39 @@ export class ImportController {
   })
   async start(@Param('tenant') tenant: string): Promise<string> {
     return this.catalogue.importAll(tenant);
+  }
+}
+// #endregion
+
+// #region recipe-cancel
+@Injectable()
+export class Reindexer {
+  constructor(
+    private readonly locks: Locks,
+    private readonly cache: Cache,
+    private readonly index: SearchIndex,
+  ) {}
+
+  @DistributedLock({ value: 'reindex', waitTimeout: 0 })
+  async run(): Promise<number> {
+    const { signal } = currentLease()!;
+    let done = 0;
+    try {
+      for await (const page of this.index.pages()) {
+        await this.index.write(page, signal);
+        await this.cache.set('reindex-progress', String(++done)); // where other instances can read it
+      }
+      return done;
+    } catch (error) {
+      signal.throwIfAborted(); // throws signal.reason, which has the reason of the operator
+      throw error;
+    }
+  }
+
+  /** On any instance. */
+  async cancel(by: string, reason: string): Promise<ForceReply> {
+    const { holders } = await this.locks.inspect('reindex-locks');
+    return this.locks.forceRelease('reindex-locks', { owner: holders[0]?.owner, by, reason, grace: 30_000 });
   }
 }
 // #endregion
