@@ -3,6 +3,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { posix, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { page as dashboard } from '../../lib/dashboard/page.generated.ts';
+import { deadAnchorsIn } from './dead-anchors.mjs';
 import { renderMermaidSVG } from '../../scripts/node_modules/beautiful-mermaid/dist/index.js';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -10,6 +11,8 @@ const read = (file) => readFileSync(root + file, 'utf8');
 const { name, version, description, repository } = JSON.parse(read('package.json'));
 const repo = repository.url.replace(/^git\+|\.git$/g, '');
 const sources = `${repo}/blob/main/`;
+/** Where GitHub Pages publishes the site. */
+const site = new URL(process.env.DOCS_URL ?? `https://${repo.split('/').at(-2)}.github.io/${name}/`);
 const titleOf = (file) => /^# (.+)$/m.exec(read(file))[1];
 const docs = readdirSync(`${root}docs`).filter((file) => file.endsWith('.md'));
 /** As GitHub makes the anchor of a heading. */
@@ -18,6 +21,22 @@ const slugify = (heading) =>
     .toLowerCase()
     .replace(/[^\p{L}\p{N} _-]/gu, '')
     .replaceAll(' ', '-');
+/** The first sentences of a page, without their markup: what search engines show of it. */
+const descriptionOf = (file) => {
+  const paragraphs = read(file)
+    .replace(/^```.*?^```$/gms, '')
+    .split(/\n\n+/);
+  const first =
+    paragraphs.map((each) => each.replace(/^#.*\n/, '')).find((each) => /^[\p{L}`@*[]/u.test(each) && !each.startsWith('[!')) ?? '';
+  const plain = first
+    .replace(/\[([^\]]*)\]\([^)]*\)/g, '$1')
+    .replace(/<[^>]+>|[*`]/g, '')
+    .replace(/\s+/g, ' ')
+    .replace(/:?\s*$/, '.')
+    .replace('..', '.');
+  if (plain.length < 20) throw new Error(`${file} does not begin with a sentence that says what it is about`);
+  return /^.{60,160}?[.?](?= |$)/.exec(plain)?.[0] ?? plain.slice(0, 160).replace(/\s\S*$/, '…');
+};
 const titled = (files) => Object.fromEntries(files.map((file) => [titleOf(file), file]));
 
 /** Each page has one place. */
@@ -115,7 +134,8 @@ const sidebarOf = (groups) =>
 export default {
   title: name,
   description,
-  base: process.env.DOCS_BASE ?? '/',
+  base: site.pathname,
+  sitemap: { hostname: site.href },
   srcDir: '..',
   outDir: '../dist/site',
   cacheDir: '../.cache/vitepress',
@@ -149,16 +169,20 @@ export default {
       };
     },
   },
-  transformPageData: ({ filePath, frontmatter }) => {
+  transformPageData: ({ filePath, frontmatter, title }) => {
     if (WIDE.includes(filePath)) frontmatter.aside = false;
+    if (frontmatter.hero) return { description: frontmatter.hero.tagline };
+    return { description: filePath.startsWith('api/') ? `${title} in the API of ${name}. ${description}` : descriptionOf(filePath) };
   },
   buildEnd: ({ outDir }) => {
+    const dead = deadAnchorsIn(outDir, site.pathname);
+    if (dead.length > 0) throw new Error(`Links to headings that are not there:\n${dead.join('\n')}`);
     writeFileSync(`${outDir}/dashboard.html`, dashboard);
     const lines = Object.entries(TABS).flatMap(([tab, groups]) => [
       `\n## ${tab}\n`,
       ...pagesOf(groups)
         .filter((file) => !file.startsWith('api/'))
-        .map((file) => `- [${titleOf(file)}](${sources}${file})`),
+        .map((file) => `- [${titleOf(file)}](${sources}${file}): ${descriptionOf(file)}`),
     ]);
     writeFileSync(`${outDir}/llms.txt`, `# ${name}\n\n> ${description}\n${lines.join('\n')}\n`);
   },
