@@ -35,7 +35,7 @@ const descriptionOf = (file) => {
     .replace(/:?\s*$/, '.')
     .replace('..', '.');
   if (plain.length < 20) throw new Error(`${file} does not begin with a sentence that says what it is about`);
-  return /^.{60,160}?[.?](?= |$)/.exec(plain)?.[0] ?? plain.slice(0, 160).replace(/\s\S*$/, '…');
+  return /^.{60,160}?[.?](?= |$)/.exec(plain)?.[0] ?? (plain.length <= 160 ? plain : plain.slice(0, 160).replace(/\s\S*$/, '…'));
 };
 const titled = (files) => Object.fromEntries(files.map((file) => [titleOf(file), file]));
 
