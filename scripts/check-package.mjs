@@ -169,7 +169,8 @@ async function typesBehind(file, found = new Set()) {
 
 /** Expects in the package what was built from lib, and nothing else, and no path of this machine. */
 async function checkFiles(installed, tarball) {
-  const { exports, scripts = {} } = JSON.parse(await readFile(join(installed, 'package.json'), 'utf8'));
+  const manifest = JSON.parse(await readFile(join(installed, 'package.json'), 'utf8'));
+  const { exports } = manifest;
   // The page of the dashboard is one text.
   const sources = (await filesOf(join(root, 'lib'))).filter((file) => file.endsWith('.ts') && !file.startsWith('dashboard/page/'));
   const types = new Set();
@@ -202,8 +203,10 @@ async function checkFiles(installed, tarball) {
   }
   const ofLocks = await typesBehind(join(installed, 'dist/esm/locks.d.ts'));
   assert.ok(ofLocks.size <= 20, `the types of Locks reach ${ofLocks.size} files, more than 20: ${[...ofLocks].join(', ')}`);
-  for (const script of ['preinstall', 'install', 'postinstall'])
-    assert.equal(scripts[script], undefined, `npm would run "${script}" at users`);
+  for (const part of ['scripts', 'devDependencies', 'overrides'])
+    assert.ok(!(part in manifest), `package.json has ${part}, which only the repository needs`);
+  const readme = await readFile(join(installed, 'README.md'), 'utf8');
+  assert.deepEqual(readme.match(/\]\((docs|examples)\/[^)]*\)/g), null, 'README.md has links to files that are not packed');
   const size = (count) => `${(count / 1000).toFixed(0)} kB`;
   const { size: compressed } = await stat(tarball);
   assert.ok(compressed <= LARGEST, `the tarball has ${size(compressed)}, more than ${size(LARGEST)}`);
