@@ -34,6 +34,6 @@ async function checkNext() {
     const [code] = await once(child, 'close');
     console.log(`${code === 0 ? 'ok    ' : 'FAILED'} ${command}`);
     if (code !== 0) process.exitCode = 1;
-    if (code !== 0) console.error(output);
+    if (code !== 0 || output.includes('warning: ')) console.error(output);
   }
 }

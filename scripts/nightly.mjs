@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** By name the commands, which run one after another; arguments go to the last one. */
+/** The commands of each name, which run one after another; arguments go to the last one. */
 export const COMMANDS = {
   all: [
     'node scripts/test.mjs --tier all --client node-redis',
