@@ -319,6 +319,12 @@ export function hostilePlay(count: number): void {
       await expect(acquired).rejects.toThrow('is not valid');
     });
 
+    it.each([{ fence: NaN }, { fence: -1 }, { fence: 2 ** 53 }, { time: NaN }])('a reply with %p gives no token', async (damage) => {
+      const store = recordStore(new MapTable(new MapData(), { after: (_, found) => void Object.assign(found, damage) }));
+      const acquired = store.mutex.acquire({ key: 'key', owner: 'other', ttl: 5_000, tokens: 1, queue: false });
+      await expect(acquired).rejects.toThrow('is not valid');
+    });
+
     it('of the rows of Postgres each is an answer or a StoreError', async () => {
       const roll = dice(SEED);
       const texts = hostileTexts(Infinity, RECORDS, []);
