@@ -56,7 +56,7 @@ const env = {
 // Only these run what is built.
 if (suites.some((suite) => /^test\/(e2e|schematics|tutorial)\//.test(suite))) buildIfChanged();
 const jest = fileURLToPath(import.meta.resolve('jest/bin/jest'));
-const reporters = ['<rootDir>/test/support/failures-reporter.cjs', 'summary'].map((name) => `--reporters=${name}`);
-const args = [jest, '--filter', './test/support/chosen-suites.cjs', ...(suites.length > 1 ? reporters : []), ...given.jest];
+const reporter = suites.length > 1 ? ['--reporters=<rootDir>/test/support/progress-reporter.mjs'] : [];
+const args = [jest, '--filter', './test/support/chosen-suites.cjs', ...reporter, ...given.jest];
 const { status } = spawnSync(process.execPath, args, { stdio: 'inherit', cwd: root, env: { ...env, TEST_SUITES: suites.join(' ') } });
 process.exit(status ?? 1);
