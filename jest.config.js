@@ -42,7 +42,6 @@ export default {
   },
   // The only limit on real time in a test: it is there for what hangs.
   testTimeout: 120_000,
-  testSequencer: '<rootDir>/test/support/longest-first.cjs',
   // Most of a test is waiting: a file needs about a second of the processor.
   maxWorkers: 2 * availableParallelism(),
   // Each file leaves two AsyncLocalStorages behind, Jest's own and ours, and up to Node 22 every promise of the process carries an entry for each:
