@@ -17,6 +17,7 @@ import {
 } from 'node:fs';
 import { delimiter, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { startsServers } from './imports.mjs';
 import { suitesOfTier } from './tiers.mjs';
 
 /**
@@ -108,10 +109,11 @@ export const serversOf = {
 /** Programs that only these suites start. */
 const ofSuites = { chromium: /\.page\.spec\.ts/, zookeeper: /stores\/(zookeeper|foreign-answers)/, promtool: /\/alerts\.spec\.ts/ };
 
-/** @returns {string[]} what these suites start; with the name of a store, no server of another one */
+/** @returns {string[]} what these suites start, or most suites; with the name of a store, no server of another one */
 export function servicesOf(suites, store) {
+  if (suites && !suites.some(startsServers)) return [];
   const common = store ? serversOf[store] : [...new Set(Object.values(serversOf).flat())];
-  return [...common, ...Object.keys(ofSuites).filter((name) => suites.some((suite) => ofSuites[name].test(suite)))];
+  return [...common, ...Object.keys(ofSuites).filter((name) => suites?.some((suite) => ofSuites[name].test(suite)))];
 }
 
 /** @typedef {{ kind: 'local', command: string } | { kind: 'docker', image: string } | { kind: 'missing', message: string }} Launch how to launch a server */

@@ -1,4 +1,4 @@
-// The tests: `node scripts/test.mjs [--tier first|faults|nightly|page|all] [--store postgres] [--client node-redis] [--no-install] [paths …] [-- arguments of jest …]`.
+// The tests: `node scripts/test.mjs [--tier quick|first|integrations|faults|nightly|page|all] [--store postgres] [--client node-redis] [--no-install] [paths …] [-- arguments of jest …]`.
 // With a store only its suites run, and only its servers start. With a client, the suites of Redis run over that package.
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
@@ -38,15 +38,18 @@ function readArguments(args) {
 }
 
 /** The suites of a tier, and of a store. */
-function suitesOf({ tier, store, words }) {
+function suitesOf({ store, words }, tier) {
   const isOfStore = (suite) => store === undefined || new RegExp(`^test/stores/${store}[-/.]`).test(suite);
   const isMeant = (suite) => words.length === 0 || words.some((word) => suite.includes(word));
   return suitesOfTier(tier).filter((suite) => isOfStore(suite) && isMeant(suite));
 }
 
 const given = readArguments(process.argv.slice(2));
-const suites = suitesOf(given);
-if (suites.length === 0) refuse('There is no such suite.');
+const suites = suitesOf(given, given.tier);
+if (suites.length === 0) {
+  const elsewhere = TIERS.filter((tier) => tier !== 'all' && suitesOf(given, tier).length > 0);
+  refuse(`There is no such suite in the tier ${given.tier}. ${elsewhere.map((tier) => `There is with --tier ${tier}.`).join(' ')}`);
+}
 const env = {
   ...process.env,
   ...(given.store && { TEST_STORE: given.store }),
@@ -54,7 +57,7 @@ const env = {
   ...(given['no-install'] && { TEST_INSTALL: 'no' }),
 };
 // Only these run what is built.
-if (suites.some((suite) => /^test\/(e2e|schematics|tutorial)\//.test(suite))) buildIfChanged();
+if (suites.some((suite) => /^test\/(e2e|tutorial|schematics\/nest-add)/.test(suite))) buildIfChanged();
 const jest = fileURLToPath(import.meta.resolve('jest/bin/jest'));
 const reporter = suites.length > 1 ? ['--reporters=<rootDir>/test/support/progress-reporter.mjs'] : [];
 const args = [jest, '--filter', './test/support/chosen-suites.cjs', ...reporter, ...given.jest];

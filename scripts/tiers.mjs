@@ -1,11 +1,13 @@
-// Which suites are in which tier: test/tiers.json names those of the other tiers than the `first`.
+// Which suites are in which tier. test/tiers.json names those that cost too much for the `first`. Of the others, those that need a package of
+// test/package.json are the tier `integrations`, and those of the `first` that start no server are `quick`.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { needsPackages, startsServers } from './imports.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
-export const TIERS = ['first', 'faults', 'nightly', 'page', 'all'];
+export const TIERS = ['quick', 'first', 'integrations', 'faults', 'nightly', 'page', 'all'];
 
 /** @returns {string[]} such as `test/core/clock.spec.ts` */
 export function suitesOfTier(tier) {
@@ -23,6 +25,9 @@ export function suitesOfTier(tier) {
     .flat()
     .find((suite) => !all.includes(suite));
   if (lost) throw new Error(`test/tiers.json names ${lost}, which does not exist.`);
-  const tierOf = (suite) => Object.keys(lists).find((name) => lists[name].includes(suite)) ?? 'first';
-  return tier === 'all' ? all : all.filter((suite) => tierOf(suite) === tier);
+  if (tier === 'all') return all;
+  if (tier === 'quick') return suitesOfTier('first').filter((suite) => !startsServers(suite));
+  const tierOf = (suite) =>
+    Object.keys(lists).find((name) => lists[name].includes(suite)) ?? (needsPackages(suite) ? 'integrations' : 'first');
+  return all.filter((suite) => tierOf(suite) === tier);
 }

@@ -10,6 +10,7 @@ import pgDriver from 'pg';
 import { DataSource } from 'typeorm';
 import { drizzle, knex, kysely, mysql2, pg, typeorm, type FenceDialect, type Run } from 'nestjs-distributed-lock/fence-guard';
 import { sharedMariadb, sharedPostgres } from '../support/shared-server.js';
+import { byStatements, inTransactionOf } from './in-transaction.js';
 
 /** A client library as users have it, for the same tests. */
 export interface Client<Tx = unknown> {
@@ -37,30 +38,6 @@ export interface ClientCase {
 function client<Tx>(of: Client<Tx>): Client {
   return of;
 }
-
-/** Runs the work in a transaction of a connection of its own. */
-function byStatements<Tx extends { release(): void }>(connect: () => Promise<Tx>, send: (tx: Tx, statement: string) => Promise<unknown>) {
-  return async <T>(work: (tx: Tx) => Promise<T>): Promise<T> => {
-    const tx = await connect();
-    try {
-      await send(tx, 'BEGIN');
-      const result = await work(tx);
-      await send(tx, 'COMMIT');
-      return result;
-    } catch (error) {
-      await send(tx, 'ROLLBACK');
-      throw error;
-    } finally {
-      tx.release();
-    }
-  };
-}
-
-export const inTransactionOf = (pool: pgDriver.Pool) =>
-  byStatements(
-    () => pool.connect(),
-    (tx, statement) => tx.query(statement),
-  );
 
 async function openPg() {
   const pool = new pgDriver.Pool((await sharedPostgres()).connection);

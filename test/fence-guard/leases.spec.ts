@@ -6,7 +6,7 @@ import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { gate } from '../../lib/testing/store/gate.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
 import { sharedPostgres } from '../support/shared-server.js';
-import { inTransactionOf } from './clients.js';
+import { inTransactionOf } from './in-transaction.js';
 import { leaseOf } from './lease-of.js';
 
 const TABLE = 'fence_of_leases';

@@ -2,21 +2,20 @@
 // missing fails with what to install.
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
+import { needsPackages } from '../../scripts/imports.mjs';
 import { installPackages } from '../../scripts/packages.mjs';
 import { ensureServices, servicesOf } from '../../scripts/services.mjs';
 import { keepSharedServers } from './shared-servers.mjs';
-
-/** Suites that need the packages of test/package.json. */
-const WITH_PACKAGES = /^$|test\/(integrations|fence-guard|readme|nest|dashboard)\/|support\/workflows|stores\/postgres\/clients/;
 
 export default async function globalSetup() {
   process.env.TEST_SEED ??= String(Math.floor(Math.random() * 2 ** 31));
   console.error(`TEST_SEED=${process.env.TEST_SEED}`);
   for (const script of ['embed-lua', 'embed-page'])
     execFileSync(process.execPath, [fileURLToPath(new URL(`../../scripts/${script}.mjs`, import.meta.url))], { stdio: 'inherit' });
-  const { TEST_SUITES: suites = '' } = process.env;
-  const installing = WITH_PACKAGES.test(suites) ? installPackages('test') : undefined;
-  const needed = servicesOf(suites.split(' '), process.env.TEST_STORE); // `npm test -- --store postgres`
+  // Those of scripts/test.mjs; `npx jest` alone may run any.
+  const suites = process.env.TEST_SUITES?.split(' ');
+  const installing = !suites || suites.some(needsPackages) ? installPackages('test') : undefined;
+  const needed = servicesOf(suites, process.env.TEST_STORE); // `npm test -- --store postgres`
   for (const [name, launch] of Object.entries(ensureServices(needed))) {
     process.env[`TEST_${name.toUpperCase().replaceAll('-', '_')}`] = JSON.stringify(launch);
   }
