@@ -1,5 +1,5 @@
-// Which suites are in which tier. test/tiers.json names those that cost too much for the `first`. Of the others, those that need a package of
-// test/package.json are the tier `integrations`, and those of the `first` that start no server are `quick`.
+// Which suites are in which tier. test/tiers.json names those that cost too much for the `first`. The tier `integrations` has those of the others that
+// need a package of test/package.json; `quick` those of the first that start no server.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
