@@ -1,6 +1,7 @@
 // `npm ci && npm test` is enough, and the quick tier starts no server: both by what the suites import.
 import { readFileSync } from 'node:fs';
 import { resolve } from 'node:path';
+import { howToLaunch } from './services.js';
 
 let suitesOfTier: (tier: string) => string[];
 let reachedFrom: (suite: string) => Set<string>;
@@ -35,4 +36,10 @@ it('each suite is in one tier, and the quick ones are of the first', () => {
 
 it('for the quick tier no server is looked for', () => {
   expect([servicesOf(suitesOfTier('quick')), servicesOf(suitesOfTier('first')).length > 3]).toEqual([[], true]);
+});
+
+it('a suite starts no server that its tier does not list', async () => {
+  const env = jest.replaceProperty(process, 'env', { TEST_SUITES: 'test/support/tiers.spec.ts' });
+  await expect(howToLaunch('promtool')).rejects.toThrow('No suite of this run is known to start promtool');
+  env.restore();
 });
