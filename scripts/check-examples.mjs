@@ -30,12 +30,11 @@ const CHECKS = {
   },
 
   async leader(open) {
-    const instances = [open(), open()];
-    const polled = /Polled in term (\d+)/;
-    const term = await Promise.any(instances.map((instance) => says(instance, polled)));
-    const [[leader], [standby]] = [true, false].map((leads) => instances.filter(({ output }) => polled.test(output) === leads));
-    leader.child.kill('SIGKILL');
-    assert.ok(Number(await says(standby, polled)) > Number(term));
+    const shown = open({}, 'take-over.js');
+    await shown.ended;
+    const [, killed, first, leads, second] = /Kills (\d+) in term (\d+)[^]*\n(\d+) leads in term (\d+)/.exec(shown.output);
+    assert.notEqual(leads, killed);
+    assert.ok(Number(second) > Number(first), shown.output);
   },
 
   async bullmq(open) {

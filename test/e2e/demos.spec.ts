@@ -1,13 +1,11 @@
-// `npm run demo` and `npm run demo:leader`.
+// `npm run demo`.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
-import { delimiter, dirname, join, resolve } from 'node:path';
-import { pathToFileURL } from 'node:url';
+import { delimiter, dirname, join } from 'node:path';
 import { eventually } from '../support/eventually.js';
-import { isAlive } from '../support/is-alive.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
 import { programOf } from '../support/services.js';
 import { openShop } from './shop.js';
@@ -157,68 +155,5 @@ describe('the demo of versions', () => {
     run.child.kill('SIGINT');
     expect(await run.ended).toBe(130);
     expect(await client.dbsize()).toBe(0);
-  });
-});
-
-describe('the demo of leaders', () => {
-  /** The processes that a run has started, by what it says. */
-  const pidsOf = (stdout: string) => [...stdout.matchAll(/\(pid (\d+)\) stands by/g)].map(([, pid]) => Number(pid));
-  const QUICK = '--key-timeout 1000 --work 50';
-
-  it('shows four changes of the leader, a late write refused, ends with 0, and leaves no key and no process', async () => {
-    const { stdout } = await endsWith(0, 'demo-leader.mjs', QUICK, onRedis);
-    expect(stdout.match(/^(kill -9|SIGSTOP|SIGTERM) +[ABC] +[ABC] +\d+ ms +\d+ ms +\d+ ms$/gm)).toHaveLength(4);
-    expect(stdout).toMatch(/^The ledger: \d\d+ writes accepted, of 5 terms; [1-9]\d* refused\.$/m);
-    expect(stdout).toMatch(/^[ABC] was frozen for longer than its lease, and wrote when [ABC] led: the ledger has refused that/m);
-    const pids = pidsOf(stdout);
-    expect(new Set(pids).size).toBe(6);
-    expect(pids.filter(isAlive)).toEqual([]);
-    expect(await client.dbsize()).toBe(0);
-  });
-
-  it('ends with 1 and says why, by the ledger, where an election lets everybody win', async () => {
-    const broken = `--import ${pathToFileURL(resolve('test/e2e/everybody-leads.mjs')).href}`;
-    const { stdout, stderr } = await endsWith(1, 'demo-leader.mjs', QUICK, { ...onRedis, NODE_OPTIONS: broken });
-    expect(stdout).toMatch(/A answers .*, B answers .*, C answers/);
-    expect(stderr).toContain('two were at work at once');
-    expect(stdout).not.toContain('no two leaders');
-    expect(pidsOf(stdout).filter(isAlive)).toEqual([]);
-  });
-
-  it('ends with 1 where there is no Redis to share, and says what to install', async () => {
-    const { stdout, stderr } = await endsWith(1, 'demo-leader.mjs', QUICK, { REDIS_URL: '', PATH: '/nowhere' });
-    expect([stderr, stdout]).toEqual([expect.stringMatching(/needs a redis-server[^]*set REDIS_URL[^]*apt-get install redis-server/), '']);
-  });
-
-  it('ends what it started and removes its keys on Ctrl-C', async () => {
-    const run = startDemo('demo-leader.mjs', '--key-timeout 60000', onRedis);
-    await eventually(() => run.stdout.includes('A answers') && pidsOf(run.stdout).length === 3);
-    run.child.kill('SIGINT');
-    expect(await run.ended).toBe(130);
-    expect(pidsOf(run.stdout).filter(isAlive)).toEqual([]);
-    expect(await client.dbsize()).toBe(0);
-  });
-
-  describe('judges a ledger', () => {
-    let ofTheLedger: (entries: object[], frozen?: Set<number>) => string[];
-    beforeAll(async () => ({ ofTheLedger } = (await import(resolve('scripts/demo/leader-verdict.mjs'))) as never));
-
-    /** Tokens and who wrote with them, as `1 by 7`. */
-    const ledger = (...lines: string[]) =>
-      lines.map((line, index) => {
-        const [, token, pid, refused, at = index + 1] = /^(\d) by (\d)( refused)?(?: at (\d))?$/.exec(line)!;
-        return { token: Number(token), pid: Number(pid), accepted: !refused, at: Number(at) };
-      });
-
-    it.each<[string, string[], number[], RegExp]>([
-      ['of two leaders one after the other', ['1 by 7', '2 by 8', '2 by 8'], [], /^$/],
-      ['where an older leader was refused after a newer one', ['1 by 7', '2 by 8', '1 by 7 refused'], [], /1 writes .* two were at work/],
-      ['where that leader was frozen', ['2 by 8', '1 by 7 refused'], [7], /^$/],
-      ['whose fence let an older leader in', ['2 by 8', '1 by 7'], [], /accepted token 1 after 2/],
-      ['whose fence let in one that was frozen', ['2 by 8', '1 by 7'], [7], /^[^\n]*accepted token 1 after 2[^\n]*$/],
-      ['where two processes have one token', ['1 by 7', '1 by 8'], [], /7 and 8, wrote with one token, 1/],
-      ['that refuses what is new', ['1 by 7', '2 by 8 refused'], [], /refused token 2/],
-      ['whose clock went back', ['1 by 7 at 2', '1 by 7 at 1'], [], /clock/],
-    ])('%s', (_, lines, frozen, verdict) => expect(ofTheLedger(ledger(...lines), new Set(frozen)).join('\n')).toMatch(verdict));
   });
 });

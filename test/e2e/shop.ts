@@ -16,7 +16,7 @@ export interface App {
 }
 
 /** Starts a program that `npm run build:demo` has compiled. It ends with this process, however this one ends. Resolves when its log matches `isOpen`. */
-export async function openApp(main: string, env: Record<string, string | number>, isOpen: RegExp): Promise<App> {
+async function openApp(main: string, env: Record<string, string | number>, isOpen: RegExp): Promise<App> {
   const texts = Object.fromEntries(Object.entries(env).map(([name, value]) => [name, String(value)]));
   const guarded = await startGuarded({
     command: process.execPath,
