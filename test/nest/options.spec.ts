@@ -6,10 +6,12 @@ import {
   currentLease,
   DistributedLock,
   DistributedLockModule,
+  LockConfigError,
   Locks,
   locksToken,
   LockTimeoutError,
   StoreError,
+  type DistributedLockModuleOptions,
   type DistributedLockOptions,
   type TimeoutContext,
 } from 'nestjs-distributed-lock';
@@ -164,5 +166,50 @@ describe('defaults of forRoot', () => {
     const { taken, left } = await app.get(Job).run();
     expect([taken, left > LONG / 2]).toEqual([[false, true], true]);
     expect(await app.get<Locks>(locksToken('second')).using('a', (lease) => lease.remaining())).toBeGreaterThan(LONG / 2);
+  });
+});
+
+describe('an app boots', () => {
+  async function bootShop(options: DistributedLockOptions, module?: Partial<DistributedLockModuleOptions>) {
+    class Shop {
+      @DistributedLock(options)
+      async buy(..._args: unknown[]) {}
+    }
+    await boot({ providers: [Shop] }, module);
+  }
+  const NAMES =
+    'keyTimeout retryCount retryInterval waitTimeout minHold maxHold reentrant fair renew label onTimeout onLost prefix value store key paramLock returns';
+  it.each<[string, DistributedLockOptions]>([
+    ['no option', {}],
+    ['options that are undefined', Object.fromEntries(NAMES.split(' ').map((name) => [name, undefined]))],
+    ['the least values', { keyTimeout: 10, retryCount: 0, retryInterval: 1, waitTimeout: 0, minHold: 0, maxHold: 1 }],
+    ['an endless waitTimeout', { waitTimeout: Infinity }],
+    ['the longest key', { value: 'x'.repeat(512 - '-locks'.length) }],
+    ['a hash tag', { value: 'order:{42}' }],
+    ['a key and no paramLock', { key: () => 'a', paramLock: false }],
+  ])('with %s', async (_what, options) => {
+    await bootShop(options);
+  });
+
+  it.each<[string, DistributedLockOptions, Partial<DistributedLockModuleOptions>]>([
+    ['is empty without a prefix', { value: '' }, {}],
+    ['is empty with the defaults', { value: '' }, { defaults: { prefix: '' } }],
+    ['is too long', { value: 'x'.repeat(507) }, {}],
+    ['is too long with its prefix', { prefix: 'x'.repeat(256), value: 'x'.repeat(256) }, {}],
+    ['is too long with the namespace', { value: 'x'.repeat(500) }, { namespace: 'test:abc' }],
+    ['has a control character', { prefix: '\x7f' }, {}],
+    ['has a control character before parts', { value: 'a\n', paramLock: true }, {}],
+    ['has a stray brace before parts', { prefix: 'a{', value: 'b', key: () => 5 }, {}],
+    ['has a stray brace', { value: 'a}b' }, {}],
+    ['has a second hash tag in the namespace', { value: '{a}' }, { namespace: '{eu}:' }],
+  ])('not with a key that %s', async (_what, options, moduleOptions) => {
+    const error: unknown = await bootShop(options, moduleOptions).catch((reason: unknown) => reason);
+    expect(error).toBeInstanceOf(LockConfigError);
+    expect(error).toHaveProperty('message', expect.stringMatching(/@DistributedLock\(\) on Shop\.buy: .*\bkey\b/));
+  });
+
+  it('not with a minHold that is longer than the maxHold of its defaults', async () => {
+    const booting = bootShop({ minHold: 60_000 }, { defaults: { maxHold: 10_000 } });
+    await expect(booting).rejects.toThrow(/@DistributedLock\(\) on Shop\.buy: "minHold" \(60000 ms\) must not be longer than "maxHold"/);
   });
 });

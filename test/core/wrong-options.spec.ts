@@ -1,0 +1,214 @@
+// Whoever takes options refuses those that it does not know, and values of another kind, and says where and what it must be.
+import '../support/virtual-time.js';
+import {
+  CronLock,
+  DistributedLock,
+  DistributedLockModule,
+  LeaderOnly,
+  ReadLock,
+  runStandby,
+  Semaphore,
+  WriteLock,
+} from 'nestjs-distributed-lock';
+import { LockConfigError, Locks } from 'nestjs-distributed-lock/core';
+import { memoryStore } from 'nestjs-distributed-lock/memory';
+import { redisStore } from 'nestjs-distributed-lock/redis';
+
+type Taker = (options: never) => unknown;
+type Untyped = (...args: unknown[]) => MethodDecorator;
+const [locks, body, store] = [new Locks(memoryStore()), jest.fn(), memoryStore()];
+afterAll(() => expect(body).not.toHaveBeenCalled());
+
+function define(decorator: MethodDecorator) {
+  class Shop {
+    @decorator
+    async buy(..._args: unknown[]) {
+      body();
+    }
+  }
+  return Shop;
+}
+const whole = (required: object, options: unknown) => (typeof options === 'object' && options ? { ...required, ...options } : options);
+const standby = { locks, name: 'app', create: () => undefined, start: () => undefined };
+
+/** As a caller without types sees them, with the options that each needs. */
+const TAKERS = {
+  'locks.using': (options) => locks.using('key', body, options),
+  'mutex.using': (options) => locks.mutex('key').using(body, options),
+  'locks.acquire': (options) => locks.acquire('key', options),
+  'locks.tryAcquire': (options) => locks.tryAcquire('key', options),
+  'the defaults of Locks': (defaults) => new Locks(store, { defaults }),
+  'the defaults of the module': (defaults) => DistributedLockModule.forRoot({ store, defaults }),
+  '@DistributedLock': (options) => define((DistributedLock as Untyped)(options)),
+  '@ReadLock': (options) => define((ReadLock as Untyped)(options)),
+  '@WriteLock': (options) => define((WriteLock as Untyped)(options)),
+  '@Semaphore': (options) => define((Semaphore as Untyped)(whole({ permits: 5 }, options))),
+  '@CronLock': (options) => define((CronLock as Untyped)(whole({ minHold: 5 }, options))),
+  '@LeaderOnly': (options) => define((LeaderOnly as Untyped)('jobs', options)),
+  Locks: (options) => new Locks(store, options),
+  runStandby: (options) => runStandby(whole(standby, options) as never),
+  redisStore: (options) => redisStore(whole({ options: { path: '/nowhere' } }, options) as never),
+} satisfies Record<string, Taker>;
+type Name = keyof typeof TAKERS;
+
+const USING: Name[] = ['locks.using', 'mutex.using', 'the defaults of Locks'];
+const CALLS: Name[] = [...USING, 'locks.acquire', 'locks.tryAcquire'];
+const LOCKS: Name[] = ['@DistributedLock', '@ReadLock', '@WriteLock', '@Semaphore'];
+const METHODS: Name[] = [...LOCKS, 'the defaults of the module'];
+const LEADER: Name[] = ['@LeaderOnly', 'runStandby'];
+const DECORATORS: Name[] = [...METHODS, '@CronLock', '@LeaderOnly'];
+const ALL = Object.keys(TAKERS) as Name[];
+
+/** The message by which a call, or what it resolves to, is refused. */
+async function refusalOf(act: () => unknown): Promise<string> {
+  const error: unknown = await (async () => act())().catch((reason: unknown) => reason);
+  expect(error).toBeInstanceOf(LockConfigError);
+  return (error as LockConfigError).message;
+}
+const refusal = (taker: Name, options: unknown) => refusalOf(() => TAKERS[taker](options as never));
+/** What is at fault, at the begin of what it must be. */
+const subject = (taker: Name) =>
+  taker.startsWith('@') ? `${taker}() on Shop.buy: ` : taker.startsWith('the defaults') ? '"defaults": ' : '';
+
+const NOT_WHOLE = [1.5, -1, NaN, -Infinity, 2 ** 53, '500', '', null, true, 5n, {}, [5], Symbol('five'), () => 5, Object.create(null)];
+const NOT_TEXT = [5, null, false, {}, ['a'], Symbol('a'), () => 'a'];
+const REQUEST_TIMES = [0, -1, 1.5, NaN, Infinity, 2 ** 53, '500', null, true, 5n, {}];
+
+it.each<[option: string, values: unknown[], takers: Name[]]>([
+  ['keyTimeout', [0, 9, Infinity, ...NOT_WHOLE], [...CALLS, ...METHODS, ...LEADER]],
+  ['retryCount', [Infinity, ...NOT_WHOLE], [...CALLS, ...METHODS]],
+  ['retryInterval', [0, Infinity, ...NOT_WHOLE], [...CALLS, ...METHODS, ...LEADER]],
+  ['waitTimeout', NOT_WHOLE, [...CALLS, ...METHODS]],
+  ['minHold', [Infinity, ...NOT_WHOLE], [...CALLS, ...METHODS]],
+  ['minHold', [0, undefined], ['@CronLock']],
+  ['maxHold', [0, Infinity, ...NOT_WHOLE], [...CALLS, ...METHODS]],
+  ['reentrant', ['true', 0, 1, null, {}], [...CALLS, ...METHODS]],
+  ['fair', ['yes', 0, null, []], [...CALLS, ...METHODS]],
+  ['renew', ['no', 0, null], [...CALLS, ...METHODS]],
+  ['label', [5, null, {}], [...CALLS, ...METHODS]],
+  ['onTimeout', ['ignore', 'Throw', '', null, true, 5, {}], [...USING, ...METHODS]],
+  ['onLost', ['skip', '', null, false, () => 'a'], [...USING, ...METHODS, '@LeaderOnly']],
+  ['signal', [{}, null, new AbortController(), 'signal'], CALLS.filter((name) => !name.startsWith('the'))],
+  ['prefix', NOT_TEXT, METHODS],
+  ['value', NOT_TEXT, METHODS],
+  ['store', NOT_TEXT, [...METHODS, '@LeaderOnly']],
+  ['key', ['sku', '', 5, null, {}, ['0']], METHODS],
+  ['paramLock', ['true', '0', 1, null, {}, [], [0], [''], ['a'], ['0.'], ['0..id'], ['00'], ['-1'], [' 0'], ['0', null]], METHODS],
+  ['returns', ['stream', 'Promise', '', 5, null, true], [...METHODS, '@LeaderOnly']],
+  ['policy', ['', 'reader', null, true, 1, {}, Object.create(null), Symbol('fair')], ['@ReadLock', '@WriteLock']],
+  ['permits', [0, Infinity, undefined, 1_000_001, ...NOT_WHOLE], ['@Semaphore']],
+  ['count', [0, 6, Infinity, ...NOT_WHOLE], ['@Semaphore']],
+  ['namespace', [5, null, {}, ['a']], ['Locks']],
+  ['shutdownTimeout', [Infinity, ...NOT_WHOLE], ['Locks']],
+  ['shutdownTimeout', [-1], ['runStandby']],
+  ['logKeys', ['some', true], ['Locks']],
+  ['slowWait', [0, -1, 1.5, '5'], ['Locks']],
+  ['logger', [{}, { warn: () => undefined }, 'console', true, 5], ['Locks']],
+  ['locks', [undefined], ['runStandby']],
+  ['create', [undefined], ['runStandby']],
+  ['start', [3000], ['runStandby']],
+  ['requestTimeout', REQUEST_TIMES, ['redisStore']],
+  ['fenceTimeout', REQUEST_TIMES, ['redisStore']],
+])('"%s" must have a value of its kind', async (option, values, takers) => {
+  for (const taker of takers)
+    for (const value of values) expect(await refusal(taker, { [option]: value })).toContain(`${subject(taker)}"${option}" must be `);
+});
+
+it.each<[takers: Name[], names: string]>([
+  [ALL, 'keyTimeOut ttl election toString __proto__x constructor'],
+  [['locks.acquire', 'locks.tryAcquire'], 'onTimeout onLost'],
+  [[...CALLS, 'Locks', 'redisStore'], 'store'.concat(' permits')],
+  [['the defaults of Locks', ...DECORATORS], 'signal'],
+  [['the defaults of the module', '@DistributedLock'], 'policy permits count'],
+  [['@ReadLock', '@WriteLock'], 'permits count'],
+  [['@Semaphore'], 'policy'],
+  [['@CronLock'], 'waitTimeout retryCount retryInterval onTimeout policy permits'],
+  [['@LeaderOnly'], 'prefix value key paramLock onTimeout waitTimeout retryCount minHold maxHold fair reentrant renew permits policy'],
+  [['Locks'], 'nameSpace keyTimeout'],
+  [['runStandby'], 'port'],
+  [['redisStore'], 'timeout'],
+])('%p know no option %s', async (takers, names) => {
+  for (const taker of takers)
+    for (const name of names.split(' ')) expect(await refusal(taker, { [name]: 1 })).toContain(`${subject(taker)}unknown option "${name}"`);
+});
+
+it.each(ALL)('the options of %s must be an object', async (taker) => {
+  for (const options of [null, 'stock', 5, true])
+    expect(await refusal(taker, options)).toMatch(/options must be an object|"defaults" must be/);
+});
+
+it('an inherited option is checked', async () => {
+  expect(await refusal('locks.using', Object.create({ keyTimeout: 0 }))).toContain('"keyTimeout" must be');
+});
+
+it('the error has the name of the lock and what it must be', async () => {
+  const error = refusalOf(() => locks.acquire('order:42', { keyTimeout: 0 }));
+  expect(await error).toMatch(/order:42.*"keyTimeout" must be.*at least 10, not 0/);
+});
+
+describe('minHold', () => {
+  it.each<[Name, object]>([
+    ...[...LOCKS, 'locks.acquire' as const, 'locks.tryAcquire' as const, 'locks.using' as const].map((name): [Name, object] => [name, {}]),
+    ['the defaults of Locks', {}],
+    ['the defaults of the module', {}],
+  ])('must not be a minHold that is longer than maxHold: %s', async (taker) => {
+    const message = `${subject(taker)}"minHold" (60000 ms) must not be longer than "maxHold" (59999 ms)`;
+    expect(await refusal(taker, { minHold: 60_000, maxHold: 59_999 })).toContain(message);
+  });
+
+  it('must not be longer than the maxHold of the defaults', async () => {
+    const mutex = new Locks(memoryStore(), { defaults: { maxHold: 4999 } }).mutex('key');
+    for (const call of [mutex.acquire, mutex.tryAcquire, mutex.using.bind(mutex, body)])
+      expect(await refusalOf(() => call.call(mutex, { minHold: 5000 }))).toContain('(5000 ms) must not be longer than "maxHold" (4999 ms)');
+  });
+});
+
+describe('the error of an unknown option', () => {
+  it('suggests the nearest one, of a decorator, the module and Locks; or none', async () => {
+    const meant = { ttl: 'keyTimeout', leaseTime: 'keyTimeout', keytimeot: 'keyTimeout', timeout: 'waitTimeout', retries: 'retryCount' };
+    for (const [name, nearest] of Object.entries({ ...meant, retryDelay: 'retryInterval', paramlock: 'paramLock' }))
+      expect(await refusal('@DistributedLock', { [name]: 5 })).toBe(
+        `@DistributedLock() on Shop.buy: unknown option "${name}". Did you mean "${nearest}"? [LOCK_CONFIG_UNKNOWN_OPTION]`,
+      );
+    expect(await refusal('@DistributedLock', { colour: 5 })).toMatch(/unknown option "colour"\. \[LOCK_CONFIG_UNKNOWN_OPTION\]$/);
+    expect(await refusalOf(() => DistributedLockModule.forRoot({ store, nameSpace: 'a' } as never))).toContain('"namespace"?');
+    expect(await refusal('Locks', { shutdownTimout: 5 })).toContain('Did you mean "shutdownTimeout"?');
+  });
+
+  it.each<[string, unknown, string]>([
+    ['host', { host: 'localhost', port: 6379 }, '"host" is an option of ioredis: write redisStore({ options: { host } })'],
+    ['a client passed bare', { evalsha: () => undefined }, 'a client is passed as redisStore({ client })'],
+    ['a URL passed bare', 'redis://localhost', 'the options must be an object: redisStore({ url })'],
+    ['an empty url', { url: '' }, '"url" must be a URL such as redis://localhost:6379, not \'\''],
+    ['a url that is no text', { url: 5 }, '"url"'],
+    ['a client that is none', { client: {} }, '"client"'],
+    ['a URL of another server', { url: 'postgres://localhost' }, '"url" must begin with redis:// or rediss://, not postgres://'],
+    ['a database that is no number', { url: 'redis://localhost/abc' }, '"url" names the database \'abc\': it must be a number'],
+    ['a misspelled option', { uri: 'redis://localhost' }, 'unknown option "uri". Did you mean "url"?'],
+  ])('says what to write in redisStore instead of %s', async (_what, options, message) => {
+    expect(await refusalOf(() => redisStore(options as never))).toContain(message);
+  });
+});
+
+it('a decorator that lacks what it needs shows one with them', async () => {
+  for (const options of [[], [undefined], [{}]]) {
+    expect(await refusalOf(() => define((Semaphore as Untyped)(...options)))).toMatch(
+      /@Semaphore\(\) on Shop\.buy: "permits" must be a whole number.*, not undefined: write @Semaphore\(\{ permits: 5 \}\)\./,
+    );
+    expect(await refusalOf(() => define((CronLock as Untyped)(...options)))).toMatch(
+      /@CronLock\(\) on Shop\.buy: "minHold" must be .* at least 1, not undefined: write @CronLock\(\{ minHold: 60_000 \}\)\./,
+    );
+  }
+  for (const name of [undefined, '', null, 5, {}, () => 'jobs'])
+    expect(await refusalOf(() => define((LeaderOnly as Untyped)(name)))).toMatch(
+      /@LeaderOnly\(\) on Shop\.buy: the name of the election must/,
+    );
+  expect(await refusalOf(() => define((LeaderOnly as Untyped)(undefined)))).toMatch(/not empty: write @LeaderOnly\('jobs'\)\./);
+  expect(await refusal('runStandby', { name: undefined })).toContain('name');
+});
+
+it.each(LOCKS)('%s has a key, and not both a key and paramLock', async (taker) => {
+  expect(await refusal(taker, { prefix: '', value: '' })).toContain(`${subject(taker)}the key is empty`);
+  for (const paramLock of [true, ['0']])
+    expect(await refusal(taker, { key: () => 'a', paramLock })).toMatch(/Shop\.buy: .*"key".*"paramLock"/);
+});
