@@ -4,16 +4,27 @@
 const clients = { redis: ['ioredis'], postgres: ['pg'], mysql: ['mysql2'], zookeeper: ['node-zookeeper-client'] };
 /** Packages that the Nest floor may import. */
 const nestPeers = ['@nestjs/common', '@nestjs/core', 'reflect-metadata', 'rxjs'];
-/** Floor 4: each is an entry of its own, and nothing below may know of it. */
-const extras = ['dashboard', 'testing', 'fence-guard', 'node-cron', 'cli'];
-/** The entries of lib/observe, which are on floor 4, too. */
+/** What the parts of the outer ring may import of the inner one. */
+const innerApi = ['^lib/core/(model|store|util)/', '^lib/operate/', '^lib/stores/records/', '^lib/locks\\.ts$'];
+/** The outer ring: what some apps add. Each with what else it imports. */
+const outerRing = {
+  observe: ['^lib/nest/distributed-lock\\.tokens\\.ts$'],
+  cli: ['^lib/stores/[^/]+/[^/]+\\.store\\.ts$', '^lib/dashboard/(?!dashboard\\.module)'],
+  'fence-guard': ['^lib/core/holding/(call-chain|held-lease)\\.ts$'],
+  dashboard: ['^lib/nest/lock-registry\\.ts$'],
+  'node-cron': [],
+  'stores/quorum': [],
+  'stores/etcd': [],
+  'stores/zookeeper': [],
+};
+/** The entries of lib/observe. */
 const observers = ['prometheus\\.ts', 'opentelemetry/', 'lock-health\\.indicator\\.ts'];
 
 /** The packages that each of them may import. */
 const peersOfObservers = { 'prometheus\\.ts': ['prom-client'], 'opentelemetry/': ['@opentelemetry/api'] };
 
 /** Folders of lib/core, the lowest first. */
-const coreFloors = ['util', 'model', 'store', 'holding', 'waiting', 'latch'];
+const coreFloors = ['util', 'model', 'store', 'holding', 'waiting'];
 
 const anyOf = (names) => `(${names.map((name) => name.replaceAll('.', '\\.')).join('|')})`;
 const inNodeModules = (names) => `(^|/)node_modules/(@types/)?${anyOf(names)}/`;
@@ -67,7 +78,9 @@ module.exports = {
         'The engine knows only Node, itself and what is below.',
       ),
     ),
+    floor('core-telemetry', '^lib/core/telemetry/', '^lib/core/', 'It sees the engine, which does not know it.'),
     floor('floor-1-primitives', '^lib/primitives/', '^lib/(core|primitives)/', 'A primitive is written once over drivers: core only.'),
+    floor('floor-1-latch', '^lib/latch/', '^lib/(core|latch)/', 'Nobody holds a latch: it shares with leases what asks a store, and no more.'),
     floor(
       'floor-1-stores',
       '^lib/stores/([^/]+)/',
@@ -89,6 +102,13 @@ module.exports = {
       to: { path: inNodeModules(names) },
     })),
     {
+      name: 'no-package',
+      comment: 'These bring no package along.',
+      severity: 'error',
+      from: { path: '^lib/(cli|node-cron|fence-guard)/' },
+      to: { path: packages, dependencyTypesNot: ['core'] },
+    },
+    {
       name: 'stores-only-client',
       comment: 'A store imports no package but its own client.',
       severity: 'error',
@@ -96,12 +116,6 @@ module.exports = {
       to: { path: packages, pathNot: inNodeModules(Object.values(clients).flat()), dependencyTypesNot: ['core'] },
     },
     floor('floor-1-operate', '^lib/operate/', '^lib/(core|operate)/', 'What operators ask. It is loaded by the first question.'),
-    floor(
-      'floor-1-observe',
-      `^lib/observe/(?!lock-health\\.indicator)`,
-      ['^lib/(core|observe)/', inNodeModules(Object.values(peersOfObservers).flat())],
-      'What telemetry sees. The adapters of metrics share it, and it knows none of them.',
-    ),
     {
       name: 'operate-loads-late',
       comment: 'A process that no operator asks does not load the answers. The wait graph is a function of its own.',
@@ -112,7 +126,7 @@ module.exports = {
     floor(
       'floor-2-locks',
       '^lib/locks\\.ts$',
-      '^lib/(core|primitives|operate|observe)/',
+      '^lib/(core|primitives|latch|operate)/',
       'Locks builds every primitive over one store, whichever it is.',
     ),
     floor(
@@ -124,13 +138,13 @@ module.exports = {
     floor(
       'entry-core',
       '^lib/core\\.ts$',
-      ['^lib/(core|operate|primitives)/', '^lib/locks\\.ts$'],
+      ['^lib/(core|operate|primitives|latch)/', '^lib/locks\\.ts$'],
       'The entry without Nest loads where no Nest is installed.',
     ),
     floor(
       'entry-index',
       '^lib/index\\.ts$',
-      ['^lib/(core|operate|primitives|nest)/', '^lib/(locks|core)\\.ts$'],
+      ['^lib/(core|operate|primitives|latch|nest)/', '^lib/(locks|core)\\.ts$'],
       'The Nest entry loads no store: users pass one in.',
     ),
     {
@@ -148,11 +162,25 @@ module.exports = {
       to: { path: inNodeModules(names) },
     })),
     {
-      name: 'extras-on-top',
-      comment: 'Nothing below floor 4 knows of it, and one extra not of another; but the command line serves the dashboard.',
+      name: 'inner-ring',
+      comment: 'What every app loads knows nothing of what some apps add: each part of the outer ring can be removed.',
       severity: 'error',
-      from: { path: '^lib/([^/]+)', pathNot: '^lib/cli/ui\\.ts$' },
-      to: { path: `^lib/${anyOf(extras)}/`, pathNot: '^lib/$1/' },
+      from: { path: '^lib/', pathNot: `^lib/${anyOf(Object.keys(outerRing))}/` },
+      to: { path: `^lib/${anyOf(Object.keys(outerRing))}/` },
+    },
+    ...Object.entries(outerRing).map(([part, exceptions]) => ({
+      name: `outer-ring-${part.replace('/', '-')}`,
+      comment: 'A part of the outer ring knows of the inner one what the author of any other part may use, and nothing of another part.',
+      severity: 'error',
+      from: { path: `^lib/${part}/` },
+      to: { path: '^lib/', pathNot: [`^lib/${part}/`, ...innerApi, ...exceptions] },
+    })),
+    {
+      name: 'testing-on-top',
+      comment: 'No other part of the library knows of what tests use.',
+      severity: 'error',
+      from: { path: '^lib/(?!testing/)' },
+      to: { path: '^lib/testing/' },
     },
     ...observers.map((entry) => ({
       name: `observer-on-top-${entry}`,
@@ -161,12 +189,6 @@ module.exports = {
       from: { path: '^lib/', pathNot: `^lib/observe/${entry}` },
       to: { path: `^lib/observe/${entry}` },
     })),
-    floor(
-      'floor-4-node-cron',
-      '^lib/node-cron/',
-      ['^lib/node-cron/', '^lib/locks\\.ts$'],
-      'It knows the shape of a coordinator, and no package.',
-    ),
     floor(
       'floor-4-dashboard',
       '^lib/dashboard/(?!dashboard\\.(module|options)|basic-auth|page/)',
@@ -178,12 +200,6 @@ module.exports = {
       '^lib/dashboard/page/',
       ['^lib/(core/model|dashboard/page)/', '^lib/dashboard/dashboard\\.protocol\\.ts$', inNodeModules(['lit-html'])],
       'It runs in a browser.',
-    ),
-    floor(
-      'floor-4-cli',
-      '^lib/cli/',
-      ['^lib/(core|operate|primitives|stores|cli)/', '^lib/locks\\.ts$', '^lib/dashboard/(?!dashboard\\.module)'],
-      'The program knows the library and Node, and brings no package along.',
     ),
     floor(
       'floor-4-contracts',
@@ -209,7 +225,7 @@ module.exports = {
       name: 'no-stranger',
       comment: 'Every file of lib is on a floor: name a new folder here before it is written.',
       severity: 'error',
-      from: { path: '^lib/', pathNot: `^lib/((core|operate|observe|primitives|stores|nest)/|${anyOf(extras)}/|(index|core|locks)\\.ts$)` },
+      from: { path: '^lib/', pathNot: `^lib/((core|operate|primitives|latch|stores|nest|testing)/|${anyOf(Object.keys(outerRing))}/|(index|core|locks)\\.ts$)` },
       to: {},
     },
     {

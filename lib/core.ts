@@ -1,6 +1,6 @@
 export { Locks } from './locks.js';
 export type { LocalQueueOptions, LocksOptions } from './core/model/locks-options.js';
-export type { CountDownLatch, CountDownLatchOptions, LatchCallOptions } from './primitives/count-down-latch.js';
+export type { CountDownLatch, CountDownLatchOptions, LatchCallOptions } from './latch/count-down-latch.js';
 export type { Lock } from './primitives/lock.js';
 export type { ReadWriteLock, ReadWriteLockOptions, ReadWritePolicy, SemaphoreOptions } from './primitives/kinds.js';
 export type { LeaderElection, Leader, LeaderElectionOptions, LeaderEvents, RunOptions, Term } from './primitives/leader-election.js';

@@ -1,5 +1,5 @@
 import { Engine } from './core/engine.js';
-import { LatchCalls } from './core/latch/latch-calls.js';
+import { LatchCalls } from './latch/latch-calls.js';
 import { configError, UnsupportedPrimitiveError } from './core/model/errors.js';
 import type { DoctorOptions, DoctorReport, LocksHealth } from './core/model/doctor-report.js';
 import type { LockEvents, LockListener } from './core/model/events.js';
@@ -11,10 +11,10 @@ import type { LockLog } from './core/model/lock-log.js';
 import type { AcquireOptions, UsingOptions } from './core/model/options.js';
 import type { LockStore } from './core/store/lock-store.js';
 import { promised } from './core/util/promised.js';
-import { observed } from './observe/observation.js';
+import { observed } from './core/telemetry/observed-store.js';
 import type { Operator } from './operate/operator.js';
 import { waitGraph, type Deadlock } from './operate/wait-graph.js';
-import { CountDownLatch, type CountDownLatchOptions } from './primitives/count-down-latch.js';
+import { CountDownLatch, type CountDownLatchOptions } from './latch/count-down-latch.js';
 import { KeyLock, takeable } from './primitives/key-lock.js';
 import {
   mutexKind,

@@ -1,9 +1,9 @@
-import { refusalIn } from '../core/model/errors.js';
-import type { LockKindName } from '../core/model/events.js';
-import type { ObservedRequest, StoreOperation } from '../core/model/telemetry.js';
-import { now } from '../core/util/clock.js';
-import type { LeaseDriver } from '../core/store/lease-driver.js';
-import type { LockStore } from '../core/store/lock-store.js';
+import { refusalIn } from '../model/errors.js';
+import type { LockKindName } from '../model/events.js';
+import type { ObservedRequest, StoreOperation } from '../model/telemetry.js';
+import { now } from '../util/clock.js';
+import type { LeaseDriver } from '../store/lease-driver.js';
+import type { LockStore } from '../store/lock-store.js';
 
 type Hear = (request: ObservedRequest) => void;
 

@@ -1,11 +1,11 @@
 import { randomUUID } from 'node:crypto';
-import type { Lifecycle } from '../holding/lifecycle.js';
-import { abortedBy, closed, stopped, type LockError } from '../model/errors.js';
-import type { LatchChange, LatchDriver, LatchOperation } from '../store/latch-driver.js';
-import { onAbort } from '../util/abort.js';
-import { now } from '../util/clock.js';
-import { RepeatedRequest } from '../util/repeated-request.js';
-import { pollDelay } from '../waiting/backoff.js';
+import type { Lifecycle } from '../core/holding/lifecycle.js';
+import { abortedBy, closed, stopped, type LockError } from '../core/model/errors.js';
+import type { LatchChange, LatchDriver, LatchOperation } from '../core/store/latch-driver.js';
+import { onAbort } from '../core/util/abort.js';
+import { now } from '../core/util/clock.js';
+import { RepeatedRequest } from '../core/util/repeated-request.js';
+import { pollDelay } from '../core/waiting/backoff.js';
 import { LatchWatch } from './latch-watch.js';
 
 export interface CallSettings {

@@ -1,10 +1,10 @@
-import type { Engine } from '../core/engine.js';
-import { watchdog } from '../core/holding/watchdog.js';
-import type { LockEvents, LockListener } from '../core/model/events.js';
-import type { ObservedCall, TelemetrySource } from '../core/model/telemetry.js';
-import { now } from '../core/util/clock.js';
-import type { LockQueue } from '../core/waiting/lock-queue.js';
-import type { LockQueues } from '../core/waiting/lock-queues.js';
+import type { Engine } from '../engine.js';
+import { watchdog } from '../holding/watchdog.js';
+import type { LockEvents, LockListener } from '../model/events.js';
+import type { ObservedCall, TelemetrySource } from '../model/telemetry.js';
+import { now } from '../util/clock.js';
+import type { LockQueue } from '../waiting/lock-queue.js';
+import type { LockQueues } from '../waiting/lock-queues.js';
 
 const ELECTION = /-leader$/;
 

@@ -1,5 +1,5 @@
 import { inspect } from 'node:util';
-import type { CallSettings, LatchCalls } from '../core/latch/latch-calls.js';
+import type { CallSettings, LatchCalls } from './latch-calls.js';
 import { configError } from '../core/model/errors.js';
 import { checkOptions, integerFrom, only } from '../core/model/check-options.js';
 import { ACQUIRE_CHECKS, resolveOptions, type AcquireOptions, type ResolvedOptions } from '../core/model/options.js';

@@ -1,7 +1,7 @@
-import type { Engine } from '../core/engine.js';
-import type { LocksOptions } from '../core/model/locks-options.js';
-import type { TelemetryObserver } from '../core/model/telemetry.js';
-import type { LockStore } from '../core/store/lock-store.js';
+import type { Engine } from '../engine.js';
+import type { LocksOptions } from '../model/locks-options.js';
+import type { TelemetryObserver } from '../model/telemetry.js';
+import type { LockStore } from '../store/lock-store.js';
 import { LocksSource } from './telemetry-source.js';
 import { timedStore } from './timed-driver.js';
 

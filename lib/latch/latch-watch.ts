@@ -1,12 +1,12 @@
-import type { Lifecycle } from '../holding/lifecycle.js';
-import { abortedBy, closed, LockLostError, LockTimeoutError, ownCopyOf, StoreError, stopped, unanswered } from '../model/errors.js';
-import type { LockError } from '../model/errors.js';
-import type { LatchDriver, LatchState } from '../store/latch-driver.js';
-import type { WakeUps } from '../store/lease-driver.js';
-import { now } from '../util/clock.js';
-import { RepeatedRequest } from '../util/repeated-request.js';
-import { pollDelay, queuedDelay } from '../waiting/backoff.js';
-import { Caller } from '../waiting/caller.js';
+import type { Lifecycle } from '../core/holding/lifecycle.js';
+import { abortedBy, closed, LockLostError, LockTimeoutError, ownCopyOf, StoreError, stopped, unanswered } from '../core/model/errors.js';
+import type { LockError } from '../core/model/errors.js';
+import type { LatchDriver, LatchState } from '../core/store/latch-driver.js';
+import type { WakeUps } from '../core/store/lease-driver.js';
+import { now } from '../core/util/clock.js';
+import { RepeatedRequest } from '../core/util/repeated-request.js';
+import { pollDelay, queuedDelay } from '../core/waiting/backoff.js';
+import { Caller } from '../core/waiting/caller.js';
 import type { CallSettings } from './latch-calls.js';
 
 /** Milliseconds for which giving up an entry is repeated. An entry that is left over expires with its latch. */
