@@ -149,7 +149,7 @@ describe.each(PLACES)('at the address of $name', ({ start }) => {
 
 describe('a Redis store, over its own client or a lent one of ioredis or node-redis, says what may be wrong at the first connection', () => {
   const plain = { rejectUnauthorized: false };
-  it.each([
+  it.concurrent.each([
     ['with TLS at a Redis without it', 'does not answer over TLS', async () => [await startRedis({ port: 'free' }), plain] as const],
     [
       'without TLS at a Redis with it',
@@ -168,11 +168,12 @@ describe('a Redis store, over its own client or a lent one of ioredis or node-re
       `^Redis is not connected within 2000 ms: the server ${problem}: is it redis:// or rediss://, and is this a Redis\\?`,
     );
     try {
-      for (const store of stores) {
+      const checks = stores.map(async (store) => {
         const locks = new Locks(store, { logger: false });
         await expect(locks.checkStore()).rejects.toThrow(error);
         await locks.close();
-      }
+      });
+      await Promise.all(checks);
     } finally {
       lent.disconnect();
       await closeNodeRedis(other);
@@ -188,12 +189,14 @@ async function startSecureRedis() {
   certificate.remove();
   return { port, stop: () => server.stop() };
 }
-describe.each([
+
+it.concurrent.each([
   { name: 'etcd', start: etcd, swallows: '/v3/watch' },
   { name: 'redis', start: redis, swallows: 'subscribe' },
   { name: 'postgres', start: postgres, swallows: 'LISTEN' },
-])('where something before $name accepts a connection that listens, and passes nothing on', ({ start, swallows }) => {
-  it('waiters poll after one warning, health says so, and they are woken when it is over (G8)', async () => {
+])(
+  'where something before $name accepts a connection that listens, and passes nothing on, waiters poll after one warning, health says so, and they are woken when it is over (G8)',
+  async ({ start, swallows }) => {
     const place = await start();
     const impostor = await startImpostor(place.port);
     impostor.swallows = swallows;
@@ -214,5 +217,5 @@ describe.each([
     await Promise.all([locks, others].map((each) => each.close()));
     impostor.close();
     await place.stop();
-  });
-});
+  },
+);

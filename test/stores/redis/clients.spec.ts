@@ -315,9 +315,15 @@ describe('a process', () => {
       [],
     ],
     ['a store that it closes after it could not connect', ['closes it after it could not connect'], ['StoreError']],
-    ['a client that it disconnects', ['disconnects its client, and never closes the store, with a lease that is held'], []],
-    ['telemetry that throws', ['has telemetry that throws'], ['no telemetry']],
-    ['an app that does not start', ['is an app whose boot is refused'], ['LockConfigError']],
+    [
+      'a client that it disconnects, telemetry that throws, and an app that does not start',
+      [
+        'disconnects its client, and never closes the store, with a lease that is held',
+        'has telemetry that throws',
+        'is an app whose boot is refused',
+      ],
+      ['no telemetry', 'LockConfigError'],
+    ],
     ['a server that goes away', ['loses the server and has no listener for errors'], ['connected', 'StoreError']],
   ])('with %s ends by itself', async (_, way, said) => {
     const nobody = { host: '127.0.0.1', port: await freePort() };

@@ -1,9 +1,5 @@
 // Uses a store in one of several ways, then has nothing more to do: it must end by itself.
-import 'reflect-metadata';
-import { Module } from '@nestjs/common';
-import { NestFactory } from '@nestjs/core';
 import { Redis, type RedisOptions } from 'ioredis';
-import { DistributedLock, DistributedLockModule } from 'nestjs-distributed-lock';
 import { Locks } from 'nestjs-distributed-lock/core';
 import { redisStore, type RedisStoreOptions } from 'nestjs-distributed-lock/redis';
 import { tellParent } from '../../support/child.js';
@@ -60,6 +56,11 @@ const ways = {
     }
   },
   async 'is an app whose boot is refused'(): Promise<void> {
+    // Only here, as Nest takes a second to load.
+    await import('reflect-metadata');
+    const { Module } = await import('@nestjs/common');
+    const { NestFactory } = await import('@nestjs/core');
+    const { DistributedLock, DistributedLockModule } = await import('nestjs-distributed-lock');
     class Shop {
       async buy(): Promise<void> {}
     }

@@ -1,9 +1,8 @@
 import { Locks, LockConfigError, StoreError } from 'nestjs-distributed-lock/core';
 import { redisStore, type NodeRedisClient } from 'nestjs-distributed-lock/redis';
-import * as five from 'redis';
-import * as six from 'redis-v6';
 import { eventually } from '../../../support/eventually.js';
 import { freePort } from '../../../support/free-port.js';
+import { clientName, nodeRedis } from '../../../support/redis-clients.js';
 import { adapterOf } from '../../../../lib/stores/redis/node-redis/node-redis.adapter.js';
 import { usesEveryVerb } from '../every-verb.js';
 import { outcomeOf, useRedis } from '../setting.js';
@@ -11,14 +10,12 @@ import { outcomeOf, useRedis } from '../setting.js';
 const KEY = 'order:42';
 const patient = { keyTimeout: 10_000, waitTimeout: 15_000 };
 const EVENTS = ['connect', 'ready', 'error', 'end', 'reconnecting', 'topology-change', 'disconnect', 'node-error'];
-const VERSIONS: [string, typeof five][] = [
-  ['5', five],
-  ['6', six as unknown as typeof five],
-];
 const setting = useRedis();
 
-describe.each(VERSIONS)('a client of node-redis %s that is lent to a store', (version, redis) => {
-  const { createClient, createClientPool, RESP_TYPES } = redis;
+// Of version 5, or by `--client node-redis-6` of that.
+const { createClient, createClientPool, createCluster, createSentinel, RESP_TYPES } = nodeRedis;
+
+describe('a client of node-redis that is lent to a store', () => {
   type Client = ReturnType<typeof createClient>;
   function client(options: object = {}): Client {
     const made: Client = createClient({ socket: { path: setting.server.path!, tls: false }, ...options });
@@ -148,8 +145,8 @@ describe.each(VERSIONS)('a client of node-redis %s that is lent to a store', (ve
   });
 
   it('is no cluster and no sentinel, for which ioredis is needed', () => {
-    const cluster = redis.createCluster({ rootNodes: [{}] });
-    const sentinel = redis.createSentinel({ name: 'shop', sentinelRootNodes: [{ host: '127.0.0.1', port: 26379 }] });
+    const cluster = createCluster({ rootNodes: [{}] });
+    const sentinel = createSentinel({ name: 'shop', sentinelRootNodes: [{ host: '127.0.0.1', port: 26379 }] });
     expect(() => redisStore({ client: cluster as never })).toThrow('install ioredis and give redisStore({ cluster: [{ host, port }] })');
     expect(() => redisStore({ client: sentinel as never })).toThrow('install ioredis and give redisStore({ sentinels, name })');
   });
@@ -172,7 +169,7 @@ describe.each(VERSIONS)('a client of node-redis %s that is lent to a store', (ve
     await eventually(async () => expect(await count()).toBe(before));
   });
 
-  if (version === '6') {
+  if (clientName === 'node-redis-6') {
     it('puts its keyPrefix before every key of ours', async () => {
       const lent = await connected({ keyPrefix: 'app:' });
       const locks = setting.locks({ client: lent }, { namespace: 'shop:' });
@@ -199,14 +196,14 @@ describe('what a store does not take for a client', () => {
   });
 
   it('is a client without its name', () => {
-    const client = five.createClient();
+    const client = createClient();
     expect(() => redisStore(client as never)).toThrow('redisStore({ client })');
   });
 });
 
 it('is refused for good by a connection that the app subscribes with', async () => {
   // In RESP 2 a client that subscribes may ask for nothing else: this is final, and not an outage.
-  const client = five.createClient({ socket: { path: setting.server.path!, tls: false }, RESP: 2 });
+  const client = createClient({ socket: { path: setting.server.path!, tls: false }, RESP: 2 });
   client.on('error', () => undefined);
   setting.finally(() => client.destroy());
   await client.connect();
