@@ -4,6 +4,8 @@ import { TTL } from './interleavings.server.js';
 
 describe('whatever the order, a quorum of three keeps its promises', () => {
   promisesHold([
+    ['ANR A', {}, 2_000],
+    ['AN A', { restarts: 1 }, 1_500],
     ['A A', { passes: [TTL] }, 2_000],
     ['AR A', { failures: 1 }, 1_000],
     ['AR AR', {}, 2_000],

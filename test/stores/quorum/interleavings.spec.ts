@@ -9,8 +9,6 @@ describe('whatever the order, a quorum of three keeps its promises', () => {
     ['A A', { restarts: 1 }, 300],
     ['AA A', {}, 100],
     ['A A', { failures: 1 }, 150],
-    ['ANR A', {}, 2_000],
-    ['AN A', { restarts: 1 }, 1_500],
   ]);
 });
 
