@@ -4,6 +4,9 @@ import { latchesHold, leasesHold, pairsHold } from './model/play.js';
 describe('whatever the order, a mutex on records keeps its promises', () => {
   pairsHold([0, 0]);
   leasesHold([
+    ['0AR 1AR', { isCold: true, pauses: 1 }, 1000],
+    ['0QR 0Q 1QR', {}, 1000],
+    ['0AR 1AR', { isObserved: true, failures: 1 }, 300],
     ['0QQR 0QQR', { failures: 1 }, 1000],
     ['0QNR 0QR', { failures: 1 }, 600],
     ['0AR 1AR', { failures: 1 }, 1000],
