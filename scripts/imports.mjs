@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const IMPORT =
-  /\b(?:import|export) (?!type )[^;'"]*?\bfrom '([^']+)'|\bimport\(?\s*'([^']+)'|\brequire\('([^']+)'\)|'(test\/[^']+\.child\.ts)'/g;
+  /^(?:import|export) (?!type )[^;'"]*?\bfrom '([^'\s]+)'|\bimport\(?\s*'([^'\s]+)'|\brequire\('([^'\s]+)'\)|'(test\/[^'\s]+\.child\.ts)'/gm;
 const known = new Map();
 
 /** @returns {string[]} such as `test/fence-guard/decrements.ts`, `test/core/call-path.child.ts`, `yaml` */
