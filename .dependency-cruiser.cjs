@@ -80,7 +80,12 @@ module.exports = {
     ),
     floor('core-telemetry', '^lib/core/telemetry/', '^lib/core/', 'It sees the engine, which does not know it.'),
     floor('floor-1-primitives', '^lib/primitives/', '^lib/(core|primitives)/', 'A primitive is written once over drivers: core only.'),
-    floor('floor-1-latch', '^lib/latch/', '^lib/(core|latch)/', 'Nobody holds a latch: it shares with leases what asks a store, and no more.'),
+    floor(
+      'floor-1-latch',
+      '^lib/latch/',
+      '^lib/(core|latch)/',
+      'Nobody holds a latch: it shares with leases what asks a store, and no more.',
+    ),
     floor(
       'floor-1-stores',
       '^lib/stores/([^/]+)/',
@@ -225,7 +230,10 @@ module.exports = {
       name: 'no-stranger',
       comment: 'Every file of lib is on a floor: name a new folder here before it is written.',
       severity: 'error',
-      from: { path: '^lib/', pathNot: `^lib/((core|operate|primitives|latch|stores|nest|testing)/|${anyOf(Object.keys(outerRing))}/|(index|core|locks)\\.ts$)` },
+      from: {
+        path: '^lib/',
+        pathNot: `^lib/((core|operate|primitives|latch|stores|nest|testing)/|${anyOf(Object.keys(outerRing))}/|(index|core|locks)\\.ts$)`,
+      },
       to: {},
     },
     {
