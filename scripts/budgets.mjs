@@ -6,11 +6,12 @@ import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const BUDGETS = {
-  'lib/core': 5070,
-  'lib/primitives': 1000,
+  'lib/core': 4930,
+  'lib/latch': 410,
+  'lib/primitives': 900,
   'lib/nest': 2630,
-  'lib/operate': 1270,
-  'lib/observe': 910,
+  'lib/operate': 1220,
+  'lib/observe': 750,
   'lib/cli': 1300,
   'lib/fence-guard': 730,
   'lib/dashboard': 2900,
@@ -25,11 +26,11 @@ const BUDGETS = {
   'lib/stores/zookeeper': 980,
   'lib/stores/file': 720,
   'lib/stores/quorum': 1470,
-  test: 54_390,
-  'test/chaos': 5780,
+  test: 54_200,
+  'test/chaos': 5770,
   'test/mutants': 3760,
   bench: 3500,
-  scripts: 4510,
+  scripts: 4250,
 };
 const CODE = new Set(['.ts', '.tsx', '.mjs', '.cjs', '.js', '.lua', '.css', '.diff']);
 
