@@ -14,11 +14,8 @@ const SECOND_LOOK = 1000;
 export const graph: Command = {
   words: [],
   summary: 'which callers wait for which holders; deadlocks first (exit code 6)',
-  flags: {
-    dot: { type: 'boolean', help: 'for Graphviz' },
-    mermaid: { type: 'boolean', help: 'for Mermaid' },
-  },
-  async run({ flags, out, locks, signal }) {
+  flags: {},
+  async run({ out, locks, signal }) {
     const opened = await locks();
     let reports = await look(opened, signal);
     let deadlocks = opened.waitGraph(reports);
@@ -30,16 +27,12 @@ export const graph: Command = {
     }
     const edges = edgesOf(reports);
     out.json('graph', { at: new Date(), deadlocks, edges });
-    if (flags.has('dot')) graphviz(edges).forEach((line) => out.line(line));
-    else if (flags.has('mermaid')) mermaid(edges).forEach((line) => out.line(line));
-    else {
-      for (const deadlock of deadlocks) {
-        out.line(`  ${inWords(deadlock, out)}`, 'deadlock');
-        out.line();
-      }
-      const rows = edges.map(({ from, key, to }) => [from, out.key(key), to]);
-      out.table(['WAITS', 'FOR', 'HELD BY'], rows, 'Nobody waits.');
+    for (const deadlock of deadlocks) {
+      out.line(`  ${inWords(deadlock, out)}`, 'deadlock');
+      out.line();
     }
+    const rows = edges.map(({ from, key, to }) => [from, out.key(key), to]);
+    out.table(['WAITS', 'FOR', 'HELD BY'], rows, 'Nobody waits.');
     return deadlocks.length > 0 ? EXIT.findings : EXIT.ok;
   },
 };
@@ -60,16 +53,4 @@ function edgesOf(reports: readonly KeyReport[]): Edge[] {
 
 function nameOf({ keys, members }: Deadlock): string {
   return JSON.stringify([[...keys].sort(), members.map(processOf).sort()]);
-}
-
-function graphviz(edges: readonly Edge[]): string[] {
-  const text = (name: string): string => `"${name.replaceAll(/["\\]/g, '\\$&')}"`;
-  return ['digraph {', ...edges.map(({ from, to, key }) => `  ${text(from)} -> ${text(to)} [label=${text(key)}]`), '}'];
-}
-
-function mermaid(edges: readonly Edge[]): string[] {
-  const names = [...new Set(edges.flatMap(({ from, to }) => [from, to]))];
-  const text = (name: string): string => `"${name.replaceAll('"', '#quot;')}"`;
-  const node = (name: string): string => `n${names.indexOf(name)}[${text(name)}]`;
-  return ['graph LR', ...edges.map(({ from, to, key }) => `  ${node(from)} -->|${text(key)}| ${node(to)}`)];
 }

@@ -14,7 +14,7 @@ const LIMIT = 1000;
 /** Milliseconds between two lines of progress. */
 const PROGRESS = 2000;
 
-export const HEAD = ['KEY', 'KIND', 'HOLDER', 'LABEL', 'HELD FOR', 'ENDS IN', 'WAITERS', 'FIRST WAITS'];
+const HEAD = ['KEY', 'KIND', 'HOLDER', 'LABEL', 'HELD FOR', 'ENDS IN', 'WAITERS', 'FIRST WAITS'];
 
 export const ls: Command = {
   words: ['[pattern]'],
@@ -53,7 +53,7 @@ export const ls: Command = {
   },
 };
 
-export function rowOf(report: KeyReport, out: Output): string[] {
+function rowOf(report: KeyReport, out: Output): string[] {
   const { kind, key, at, holders, holderCount, waiters, waiterCount, remaining, permits, count } = report;
   const what =
     kind === 'semaphore' && permits !== undefined ? `${kind} of ${permits}` : kind === 'count-down latch' ? `latch at ${count}` : kind;

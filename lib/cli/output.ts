@@ -19,11 +19,6 @@ export class Output {
     if (!this.isJson) this.io.stdout.write(`${alarm && this.styled('red', alarm)}${printable(text)}\n`);
   }
 
-  /** An empty screen for the next picture, where there is one. */
-  clear(): void {
-    if (!this.isJson && this.io.stdout.isTTY) this.io.stdout.write('\u001B[2J\u001B[H');
-  }
-
   /** One document, or a line of `watch`. */
   json<Command extends keyof Documents>(_command: Command, document: Documents[Command]): void {
     // JSON has no `Infinity`: `null` stands for no limit, and for the whole key.

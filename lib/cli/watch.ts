@@ -1,17 +1,8 @@
-import { setTimeout as pause } from 'node:timers/promises';
-import type { KeyEvent, KeyReport } from '../core/model/key-report.js';
-import type { Locks } from '../locks.js';
-import type { Command, Session } from './command.js';
+import type { KeyEvent } from '../core/model/key-report.js';
+import type { Command } from './command.js';
 import { EXIT } from './failure.js';
-import { HEAD, rowOf } from './ls.js';
 import { age } from './output.js';
-import { documentOf, oldest, processOf } from './reports.js';
-
-/** Milliseconds between two pictures of `--top`. */
-const REDRAW = 1000;
-/** Keys that are looked at for it, and those that it shows: the oldest. */
-const MOST = 100_000;
-const MOST_ROWS = 50;
+import { processOf } from './reports.js';
 
 const WORDS: Record<KeyEvent['event'], (event: KeyEvent) => string> = {
   acquired: ({ waited, fencingToken }) =>
@@ -31,11 +22,9 @@ const WORDS: Record<KeyEvent['event'], (event: KeyEvent) => string> = {
 export const watch: Command = {
   words: ['[pattern]'],
   summary: 'what happens to keys, live: in processes that have waited once, or are visible',
-  flags: { top: { type: 'boolean', help: 'a table of what is held, redrawn each second' } },
-  async run(session) {
-    const { flags, words, out, signal, locks } = session;
+  flags: {},
+  async run({ words, out, signal, locks }) {
     const opened = await locks();
-    if (flags.has('top')) return top(session, opened);
     const [pattern = '*'] = words;
     try {
       for await (const event of opened.watch({ pattern, signal })) {
@@ -51,18 +40,3 @@ export const watch: Command = {
     return EXIT.ok;
   },
 };
-
-async function top({ words: [pattern = '*'], out, signal }: Session, locks: Locks): Promise<number> {
-  while (!signal.aborted) {
-    const reports: KeyReport[] = [];
-    for await (const report of locks.list({ pattern, signal, limit: MOST })) reports.push(report);
-    reports.sort((one, other) => (oldest(other.at, other.holders) ?? 0) - (oldest(one.at, one.holders) ?? 0));
-    reports.splice(MOST_ROWS);
-    out.json('top', { at: new Date(), keys: reports.map(documentOf) });
-    out.clear();
-    const rows = reports.map((report) => rowOf(report, out));
-    out.table(HEAD, rows);
-    await pause(REDRAW, undefined, { signal }).catch(() => undefined);
-  }
-  return EXIT.ok;
-}

@@ -15,7 +15,6 @@ export type { Run } from './run.js';
 export { mysql2, pg } from './clients.js';
 export { drizzle, knex, kysely, mikroOrm, prisma, sequelize, typeorm } from './orms.js';
 export { Fenced } from './fenced.decorator.js';
-export { fencedSet } from './fenced-set.js';
 
 /** Options of {@link fenceGuard}. */
 export interface FenceGuardOptions {

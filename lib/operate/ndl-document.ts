@@ -15,12 +15,11 @@ export interface Edge {
   readonly to: string;
 }
 
-/** The output of each command with `--json`, before it becomes JSON. `top` is `watch --top`. */
+/** The output of each command with `--json`, before it becomes JSON. */
 export interface Documents {
   readonly ls: { readonly at: Date; readonly total: number; readonly keys: readonly KeyDocument[] };
   readonly show: { readonly at: Date; readonly key: KeyDocument; readonly deadlocks: readonly Deadlock[] };
   readonly watch: KeyEvent;
-  readonly top: { readonly at: Date; readonly keys: readonly KeyDocument[] };
   readonly graph: { readonly at: Date; readonly deadlocks: readonly Deadlock[]; readonly edges: readonly Edge[] };
   readonly ui: { readonly url: string };
   readonly release: ForceReply & { readonly at: Date; readonly before: KeyDocument; readonly after: KeyDocument };

@@ -3,9 +3,8 @@ import { Transactional, TransactionHost } from '@nestjs-cls/transactional';
 import type { TransactionalAdapterTypeOrm } from '@nestjs-cls/transactional-adapter-typeorm';
 import { sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
-import type { Redis } from 'ioredis';
-import { currentLease, DistributedLock, ReadLock } from 'nestjs-distributed-lock';
-import { drizzle, Fenced, fencedSet, fenceGuard, typeorm } from 'nestjs-distributed-lock/fence-guard';
+import { DistributedLock, ReadLock } from 'nestjs-distributed-lock';
+import { drizzle, Fenced, fenceGuard, typeorm } from 'nestjs-distributed-lock/fence-guard';
 import { DataSource } from 'typeorm';
 
 // #region fence-guard
@@ -50,10 +49,7 @@ export class FencedStockService {
 
 @Injectable()
 export class DrizzleStockService {
-  constructor(
-    private readonly db: NodePgDatabase,
-    private readonly redis: Redis,
-  ) {}
+  constructor(private readonly db: NodePgDatabase) {}
 
   // #region fence-guard-transaction
   @DistributedLock({ value: 'stock', paramLock: ['0'] })
@@ -74,13 +70,6 @@ export class DrizzleStockService {
       const { rows } = await tx.execute<{ units: number }>(sql`SELECT units FROM stock WHERE sku = ${sku}`);
       return rows[0]?.units ?? 0;
     });
-  }
-  // #endregion
-
-  // #region fence-guard-redis
-  @DistributedLock({ value: 'price', paramLock: ['0'] })
-  async setPrice(sku: string, cents: number): Promise<void> {
-    await fencedSet(this.redis, `price:${sku}`, cents, currentLease()!.fencingToken);
   }
   // #endregion
 }

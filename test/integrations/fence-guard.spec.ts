@@ -15,7 +15,6 @@ import {
   Transactional as TypeOrmTransactional,
 } from 'typeorm-transactional';
 import { boot } from '../nest/boot.js';
-import { startRedis } from '../support/redis-server.js';
 import { sharedPostgres } from '../support/shared-server.js';
 import { DrizzleStockService, FencedStockService, StockService, up } from './fence-guard-stock.js';
 
@@ -71,23 +70,19 @@ describe('a guarded transaction of a locked method', () => {
     expect(await apples()).toBe(17);
   });
 
-  it('works with fence.transaction, for readers, and for a key of Redis', async () => {
+  it('works with fence.transaction, and for readers', async () => {
     const pool = new Pool((await sharedPostgres()).connection);
-    const redis = await startRedis();
     try {
-      const service = new DrizzleStockService(openDrizzle(pool), redis.client());
+      const service = new DrizzleStockService(openDrizzle(pool));
       const stock = (await boot({ providers: [{ provide: DrizzleStockService, useValue: service }] })).get(DrizzleStockService);
       await stock.reduce('apple');
       expect(await Promise.all([stock.unitsOf('apple'), stock.unitsOf('apple')])).toEqual([19, 19]);
-      await stock.setPrice('apple', 120);
-      expect(await redis.client().get('price:apple')).toBe('120');
       await letALaterHolderPass();
       await expect(stock.reduce('apple')).rejects.toThrow(LockLostError);
       await expect(stock.unitsOf('apple')).rejects.toThrow(LockLostError);
       expect(await apples()).toBe(19);
     } finally {
       await pool.end();
-      await redis.stop();
     }
   });
 });
