@@ -1,5 +1,6 @@
 import { mayTake, passTime } from '../support/virtual-time.js';
 import os from 'node:os';
+import { performance as machine } from 'node:perf_hooks';
 import { currentLease, LockConfigError, LockLostError, Locks, type LockLogger, type LockStore } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { eventually } from '../support/eventually.js';
@@ -223,9 +224,15 @@ it('a method that goes on after the end of a fixed lease tells of no lag', async
 
 describe('a suspend of the machine', () => {
   let ahead = 0;
+  let interruptions = 0;
   beforeAll(() => {
     const uptime = os.uptime.bind(os);
-    jest.spyOn(os, 'uptime').mockImplementation(() => uptime() + ahead / 1000);
+    jest.spyOn(os, 'uptime').mockImplementation(() => {
+      const seconds = uptime() + ahead / 1000;
+      for (const start = machine.now(); interruptions > 0 && machine.now() < start + 10;);
+      interruptions = Math.max(0, interruptions - 1);
+      return seconds;
+    });
   });
   afterAll(() => void jest.restoreAllMocks());
 
@@ -256,9 +263,9 @@ describe('a suspend of the machine', () => {
     expect(lags).toEqual([]);
   });
 
-  it('is a loss for a call whose method ends after it', async () => {
+  it.each([0, 3])('is a loss for a call whose method ends after it, if reading the clock is interrupted %d times', async (times) => {
     const { locks } = open();
-    const call = locks.using('key', () => (suspend(20_000), 'done'));
+    const call = locks.using('key', () => (suspend(20_000), (interruptions = times), 'done'));
     await expect(call).rejects.toMatchObject({ name: 'LockLostError', result: 'done' });
   });
 
