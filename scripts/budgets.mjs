@@ -6,11 +6,11 @@ import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const BUDGETS = {
-  'lib/core': 4930,
+  'lib/core': 4940,
   'lib/latch': 410,
   'lib/primitives': 900,
   'lib/nest': 2630,
-  'lib/operate': 1220,
+  'lib/operate': 1260,
   'lib/observe': 750,
   'lib/cli': 1300,
   'lib/fence-guard': 730,
@@ -28,7 +28,7 @@ const BUDGETS = {
   'lib/stores/quorum': 1470,
   test: 54_200,
   'test/chaos': 5770,
-  'test/mutants': 3760,
+  'test/mutants': 3780,
   bench: 3500,
   scripts: 4250,
 };

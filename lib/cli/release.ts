@@ -8,7 +8,7 @@ import { documentOf, labelOf, oldest, processOf } from './reports.js';
 
 const FORCE = {
   owner: { type: 'string', help: 'who has it now, as `show` says; without it nothing is done' },
-  token: { type: 'string', help: 'the last token, as `show` says: a key that is in use is left alone' },
+  token: { type: 'string', help: 'the last token, or that of the holder: a later caller is left alone' },
   reason: { type: 'string', help: 'for the logs, and for the error of the holder' },
   grace: { type: 'string', help: 'how long the holder has to release it once it was asked (5s)' },
   now: { type: 'boolean', help: 'take it without asking: as --grace 0' },

@@ -24,11 +24,16 @@ export async function forceRelease(operator: Operator, key: string, options: For
     throw configError('CALL', `"${key}" has ${holderCount} holders: give the "owner" of one of them.`, { key });
   const owner = options.owner ?? holders[0]?.owner;
   const phase = await phaseIn(operator, state, owner);
-  if (owner === undefined || !phase || kind === 'free' || (token !== undefined && token !== fencingToken)) return changed(state);
-  const request = { id: randomUUID(), key, owner, reason, by, isOver: false };
-  const wasAsked = phase === 'held' && grace > 0;
-  if (wasAsked && (await releasesIt(operator, request, grace))) return { outcome: 'gave back', holder: owner };
-  if (!(await operator.inspector.seize({ key, kind, owner, phase, token, keepFor }))) {
+  if (owner === undefined || !phase || kind === 'free' || (token !== undefined && token > (fencingToken ?? 0))) return changed(state);
+  // A process reserves tokens for its next callers: the store has the last one of them, and only the process knows that of the holder.
+  const own = token === fencingToken ? undefined : token;
+  const request = { id: randomUUID(), key, owner, token: own, reason, by, isOver: false };
+  const wasAsked = phase === 'held' && (grace > 0 || own !== undefined);
+  const outcome = wasAsked ? await askBack(operator, request, grace) : 'silent';
+  if (outcome === 'released') return { outcome: 'gave back', holder: owner };
+  if (outcome === 'changed' || (own !== undefined && outcome !== 'asked')) return changed(await lookAt(operator, key));
+  // A holder that was asked is the last one of its owner.
+  if (!(await operator.inspector.seize({ key, kind, owner, phase, token: own === undefined ? token : undefined, keepFor }))) {
     const present = await lookAt(operator, key);
     // An owner is never used again: one that was asked and is gone has released the key.
     const isGone = wasAsked && !(await phaseIn(operator, present, owner));
@@ -36,7 +41,7 @@ export async function forceRelease(operator: Operator, key: string, options: For
   }
   const line = `"${key}" is taken from ${owner} by ${by ?? 'an operator'}: ${reason}`;
   // If the holder is in this process, it logs this and emits the event.
-  if (!(await ask(operator, { ...request, isOver: true }))) {
+  if (!(await ask(operator, { ...request, token: undefined, isOver: true }))) {
     events.warn('NDL_TAKEN', line, { key, owner, token: fencingToken });
     if (events.isHeard('forced')) events.emit('forced', { key, owner, by, reason, token: fencingToken });
   }
@@ -65,34 +70,46 @@ function changed({ holders }: KeyState): ForceReply {
   return { outcome: 'changed', holder: holders[0]?.owner ?? null };
 }
 
-/** Whether the holder releases the key in time after it was asked. It does not wait if the process does not answer. */
-async function releasesIt(operator: Operator, request: RevokeRequest, grace: number): Promise<boolean> {
+/**
+ * Asks the holder to release the key. Resolves to `'asked'` if it has not done so within its grace, to `'silent'` if its process does not answer, and to
+ * `'changed'` if another caller of its process has the key.
+ */
+async function askBack(operator: Operator, request: RevokeRequest, grace: number): Promise<'released' | 'asked' | 'silent' | 'changed'> {
   const start = now();
-  let isConfirmed = false;
+  let answer: 'asked' | 'changed' | undefined;
   const { store, runtime } = operator.engine;
-  const hear = (message: Answer | ProcessEvents): unknown => (isConfirmed ||= !('events' in message) && message.ids.includes(request.id));
-  const stop = store.bus && (await listen(store.bus, runtime.events, hear));
+  const receive = (message: Answer | ProcessEvents): void => {
+    if ('events' in message) return;
+    if (message.ids.includes(request.id)) answer = 'asked';
+    else if (message.changed?.includes(request.id)) answer ??= 'changed';
+  };
+  const stop = store.bus && (await listen(store.bus, runtime.events, receive));
   try {
     for (;;) {
       // Repeated until it is confirmed: the key may have just been offered to the owner, or its process may not listen yet.
-      if (!isConfirmed && (await ask(operator, request))) isConfirmed = true;
-      const left = Math.min(grace, isConfirmed ? Infinity : SILENCE) - (now() - start);
-      if (left <= 0) return false;
+      if (!answer) {
+        const outcome = await ask(operator, request);
+        answer ??= outcome;
+      }
+      if (answer === 'changed') return answer;
+      const left = (answer ? grace : Math.min(grace || SILENCE, SILENCE)) - (now() - start);
+      if (left <= 0) return answer ?? 'silent';
       await new Promise<void>((resolve) => after(Math.min(LOOK_INTERVAL, left), resolve));
       const state = await lookAt(operator, request.key).catch((error: unknown) => {
         if (!(error instanceof LockError && error.transient)) throw error;
       });
-      if (state && (await phaseIn(operator, state, request.owner)) !== 'held') return true;
+      if (state && (await phaseIn(operator, state, request.owner)) !== 'held') return 'released';
     }
   } finally {
     stop?.();
   }
 }
 
-/** Whether the owner is one of this process. */
-async function ask({ engine: { store, runtime }, responder }: Operator, request: RevokeRequest): Promise<boolean> {
-  if (responder.revoke(request)) return true;
+/** Resolves to the answer of this process, if the owner is one of it. */
+async function ask({ engine: { store, runtime }, responder }: Operator, request: RevokeRequest): Promise<'asked' | 'changed' | undefined> {
+  const outcome = responder.revoke(request);
+  if (outcome) return outcome;
   const { bus } = store;
   if (bus && (await bus.open(...runtime.events.ofInbox))) await send(bus, 'revoke', request).catch(() => undefined);
-  return false;
+  return undefined;
 }

@@ -69,14 +69,32 @@ const isEvent = record({
   reason: optional(isText),
   to: optional(isText),
 });
-/** To questions and requests with these ids. `connection`: of the process, which other `Locks` may share. `goesOn`: more messages follow. */
-const isAnswer = record({ ids: listOf(isName), responder: isName, connection: isName, entries: listOf(isEntry), goesOn: isBoolean });
+/**
+ * To questions and requests with these ids. `changed`: requests to a caller that has the key no more. `connection`: of the process, which other `Locks` may
+ * share. `goesOn`: more messages follow.
+ */
+const isAnswer = record({
+  ids: listOf(isName),
+  changed: optional(listOf(isName)),
+  responder: isName,
+  connection: isName,
+  entries: listOf(isEntry),
+  goesOn: isBoolean,
+});
 /** The events of a process, `app@host:pid`. `dropped`: how many were too many to be sent. */
 const isProcessEvents = record({ process: isName, events: listOf(isEvent), dropped: optional(isNumber) });
 /** To all processes: what they know of these keys, or of all; or their events from now on, for some seconds. */
 const isQuestion = record({ id: isId, keys: optional(listOf(isName, MOST_KEYS)), watch: optional(isBoolean) });
-/** To the process of an owner: end the work under this key. `isOver`: the key is not yours any more. */
-const isRevokeRequest = record({ id: isName, key: isName, owner: isName, reason: isText, by: optional(isText), isOver: isBoolean });
+/** To the process of an owner: end the work under this key, if it is that of this token. `isOver`: the key is not yours any more. */
+const isRevokeRequest = record({
+  id: isName,
+  key: isName,
+  owner: isName,
+  token: optional(isNumber),
+  reason: isText,
+  by: optional(isText),
+  isOver: isBoolean,
+});
 
 export type SentReport = Of<typeof isReport>;
 export type Entry = Of<typeof isEntry>;

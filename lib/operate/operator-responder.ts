@@ -55,14 +55,15 @@ export class OperatorResponder {
     return this.feed.close();
   }
 
-  /** Asks the holder to end its work, or ends its lease. False: the owner is not one of this process. */
-  revoke({ key, owner, reason, by, isOver }: RevokeRequest): boolean {
+  /** Asks the holder to end its work, or ends its lease. `undefined`: the owner is not one of this process; `'changed'`: another caller of it has the key. */
+  revoke({ key, owner, token: meant, reason, by, isOver }: RevokeRequest): 'asked' | 'changed' | undefined {
     const tenure = this.tenureOf(key, owner);
-    if (!tenure) return false;
+    if (!tenure) return undefined;
     const { turn } = tenure;
-    if (!isOver && turn.isEnding) return true;
-    const { events } = this.queues.runtime;
     const { label, fencingToken: token } = turn;
+    if (meant !== undefined && meant !== token) return 'changed';
+    if (!isOver && turn.isEnding) return 'asked';
+    const { events } = this.queues.runtime;
     const who = by ?? 'an operator';
     const what = `"${key}" ${isOver ? 'is taken from' : 'is asked back from'} ${label ?? owner} by ${who}: ${reason}`;
     const revoked = { by, reason };
@@ -71,13 +72,16 @@ export class OperatorResponder {
       if (events.isHeard('forced')) events.emit('forced', { ...turn.event, ...revoked, token });
       tenure.lose(`${who} has taken it: ${reason}`, 'forced', revoked);
     } else turn.revoke(new LockLostError(`${what}. It is held until the work has ended.`, { key, revoked }));
-    return true;
+    return 'asked';
   }
 
   private async asked(request: RevokeRequest): Promise<void> {
     const { id, key, owner, isOver } = request;
-    if (!isOver && this.revoke(request)) this.answer([id], []);
-    if (!isOver) return;
+    if (!isOver) {
+      const outcome = this.revoke(request);
+      if (outcome) this.answer(outcome === 'asked' ? [id] : [], [], outcome === 'changed' ? [id] : undefined);
+      return;
+    }
     // No message may end a lease: the store must say that it is over. If it does not answer, the next renewal notices it.
     const reply = await promised(async () => this.tenureOf(key, owner)?.driver.check({ key, owner })).catch(() => undefined);
     if (reply && reply.state !== 'held') this.revoke(request);
@@ -96,11 +100,11 @@ export class OperatorResponder {
     );
   }
 
-  private answer(ids: readonly string[], entries: readonly Entry[]): void {
+  private answer(ids: readonly string[], entries: readonly Entry[], changed?: readonly string[]): void {
     const { bus, id: responder } = this;
     if (!bus) return;
     inMessages(entries).forEach((part, index, { length }) => {
-      const answer = { ids, responder, connection: bus.connection, entries: part, goesOn: index < length - 1 };
+      const answer = { ids, changed, responder, connection: bus.connection, entries: part, goesOn: index < length - 1 };
       send(bus, 'ops:told', answer).catch(() => undefined);
     });
   }

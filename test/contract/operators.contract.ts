@@ -101,6 +101,51 @@ export function operatorsContract({ open, newKey }: Setting): void {
         await lease.release();
       });
 
+      describe('whose process has reserved tokens for its next callers', () => {
+        /** The second of these callers has the key, the third one waits. */
+        const three = async () => {
+          const proud = open({ visible: true, localQueue: { time: 60_000 } });
+          const first = await proud.acquire(key, patient);
+          const second = proud.acquire(key, patient);
+          await first.release();
+          const lease = await second;
+          const next = proud.acquire(key, patient);
+          const { fencingToken } = await others.inspect(key);
+          expect(fencingToken).toBeGreaterThan(lease.fencingToken!);
+          return { lease, next, token: lease.fencingToken! };
+        };
+
+        it.each([5_000, 0])('takes it from the caller of a token, with a grace of %d ms', async (grace) => {
+          const { lease, next, token } = await three();
+          lease.signal.addEventListener('abort', () => void (grace > 0 && lease.release()));
+          expect(await others.forceRelease(key, { reason, token, grace })).toMatchObject({ outcome: grace > 0 ? 'gave back' : 'forced' });
+          expect(lease.signal.reason).toMatchObject({ revoked: { reason } });
+          await lease.release();
+          await (await next).release();
+        });
+
+        it('leaves its next caller alone', async () => {
+          const { lease, next, token } = await three();
+          await lease.release();
+          const later = await next;
+          expect(later.owner).toBe(lease.owner);
+          for (const grace of [5_000, 0])
+            expect(await others.forceRelease(key, { reason, token, grace })).toEqual({ outcome: 'changed', holder: later.owner });
+          expect(later.signal.aborted).toBe(false);
+          expect(await later.release()).toBe(true);
+        });
+
+        it('does nothing if the process does not say whose token that is', async () => {
+          const owner = 'shop@gone:1:uuid';
+          const { granted } = await others.store.mutex.acquire({ key, owner, ttl: 60_000, tokens: 9, queue: false });
+          const { fencingToken } = await others.inspect({ key });
+          expect([granted, fencingToken]).toEqual([true, expect.any(Number)]);
+          const forced = (token: number | null) => others.forceRelease({ key }, { reason, token: token!, grace: 0 });
+          expect(await forced(fencingToken! - 1)).toEqual({ outcome: 'changed', holder: owner });
+          expect(await forced(fencingToken)).toEqual({ outcome: 'forced', holder: owner });
+        });
+      });
+
       it('deposes a leader, who stands by again', async () => {
         const election = locks.leaderElection(key);
         const terms: string[] = [];

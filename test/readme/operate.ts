@@ -32,7 +32,7 @@ export async function free(locks: Locks): Promise<ForceReply> {
   const { holders, fencingToken } = await locks.inspect('order:42');
   const reply = await locks.forceRelease('order:42', {
     owner: holders[0]?.owner, // left alone if another one holds it by now
-    token: fencingToken ?? undefined, // or the process has asked for it again since
+    token: holders[0]?.told?.fencingToken ?? fencingToken ?? undefined, // nor is the next caller of its process
     reason: 'import hangs, ticket 1234',
     by: 'jane',
     grace: 5_000,

@@ -133,7 +133,10 @@ export interface ListOptions {
 export interface ForceOptions {
   /** The owner that has the key now. It may be left out if there is one holder. */
   owner?: string;
-  /** The `fencingToken` of the report: nothing is done if the holder's process has acquired the key again since, as it does each 50 ms while others wait. */
+  /**
+   * The token of the holder, or the `fencingToken` of the report, which is the last one that its process has reserved. Nothing is done if another caller has
+   * the key by now, also one of the same process; nor if a process that is asked for the token of its holder does not answer.
+   */
   token?: number;
   /** For the log, the events and the error of the holder. At most 4,096 characters. */
   reason: string;
