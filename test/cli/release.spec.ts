@@ -42,6 +42,25 @@ it('takes by force a key that is not released, and keeps it', async () => {
   expect([code, outcome, after.holders[0]?.phase]).toEqual([0, 'forced', 'kept']);
 });
 
+it('takes a key from a caller with others of its process behind it, by the token of its report', async () => {
+  const shop = redis.service({ localQueue: { time: 60_000 } });
+  const first = await shop.acquire('k');
+  const works = shop.using('k', ({ signal }) => eventually(() => signal.aborted), { waitTimeout: Infinity, keyTimeout: 60_000 });
+  const next = shop.acquire('k', { waitTimeout: Infinity });
+  await first.release();
+  const { holders, fencingToken } = await eventually(async () => {
+    const { key } = documentIn((await ndlHere(['show', 'k', '--url', redis.url, '--json'])).stdout, 'show');
+    expect(key.holders[0]?.told).toBeDefined();
+    return key;
+  });
+  const [holder] = holders;
+  expect(holder!.told!.fencingToken).toBeLessThan(fencingToken!);
+  const { code } = await release('k', '--owner', holder!.owner, '--token', String(holder!.told!.fencingToken), '--reason', 'r', '--yes');
+  expect(code).toBe(0);
+  await works;
+  await (await next).release();
+});
+
 it('300 times a key that changes hands all the time', async () => {
   const client = redis.server.client();
   const locks = redis.service();

@@ -191,6 +191,22 @@ describe.each(ADAPTERS)('on %s', (adapter) => {
     ]);
   });
 
+  it('a key is taken from the caller that was shown, with others of its process behind it', async () => {
+    const { keyOf, locks, order } = await open(adapter);
+    const keys = ['order:1', 'order:2'];
+    const before = await Promise.all(keys.map((key) => locks.acquire(key)));
+    const shown = keys.map((key) => locks.acquire(key));
+    const next = keys.map((key) => locks.acquire(key));
+    await Promise.all(before.map((lease) => lease.release()));
+    const leases = await Promise.all(shown);
+    const reports = await Promise.all(keys.map((key) => locks.inspect(key)));
+    for (const [i, { fencingToken }] of reports.entries()) expect(leases[i]!.fencingToken).toBeLessThan(fencingToken!);
+    const { body } = await order('/release', { keys: leases.map(keyOf), grace: 0 });
+    expect(body).toMatchObject([{ outcome: 'forced' }, { outcome: 'forced' }]);
+    expect(leases.map(({ signal }) => signal.aborted)).toEqual([true, true]);
+    for (const lease of await Promise.all(next)) expect(await lease.release()).toBe(true);
+  });
+
   it('keys of another namespace are none of its', async () => {
     const imports = [dashboard()];
     const { ask, locks, store } = await serve(adapter, { imports }, { namespace: 'shop:' });
