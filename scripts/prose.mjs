@@ -119,7 +119,8 @@ function* partsOfComment(comment, line) {
 }
 
 function* commentsOfLua(script) {
-  for (const [index, line] of script.split('\n').entries()) yield { text: /--\s(.*)$/.exec(line)?.[1] ?? '', line: index + 1, isComment: true };
+  for (const [index, line] of script.split('\n').entries())
+    yield { text: /--\s(.*)$/.exec(line)?.[1] ?? '', line: index + 1, isComment: true };
 }
 
 function* titlesOfTests(source) {
