@@ -19,7 +19,7 @@ class EtcdStage extends MembersStage {
     private readonly balancer: Balancer,
     members: readonly EtcdServer[],
   ) {
-    super({ members, place: direct, store: etcdStore(direct), faults: faultsOf(members, balancer) });
+    super({ members, place: direct, store: etcdStore(direct), faults: faultsOf(members, balancer), answers: () => answers(members) });
   }
 
   override place(slot: number): EtcdPlace {
@@ -35,6 +35,12 @@ class EtcdStage extends MembersStage {
     await this.balancer.close();
     await super.stop();
   }
+}
+
+/** Whether each member can read what a majority has. */
+async function answers(members: readonly EtcdServer[]): Promise<boolean> {
+  const replies = await Promise.all(members.map((member) => member.ask('/v3/kv/range', { key: 'AA==' })));
+  return replies.every(({ ok }) => ok);
 }
 
 const faultsOf = (members: readonly EtcdServer[], balancer: Balancer): Fault[] => [

@@ -25,6 +25,7 @@ function paused(name: string, choose: Choose<readonly DatabaseServer[]>): Fault 
     for (const member of members) member.pause();
     await scene.pause(strike.duration);
     for (const member of members) member.resume();
+    await stageOf(scene).recovered();
   });
 }
 
@@ -34,6 +35,7 @@ function restarted(group: Fault['group'], name: string, choose: Choose<DatabaseS
     await member.kill();
     await scene.pause(strike.duration);
     await member.restart();
+    await stageOf(scene).recovered();
   });
 }
 

@@ -1,6 +1,7 @@
 import type { LockStore } from '../../../../lib/core.js';
 import { partsOf } from '../../../../lib/core/model/owner.js';
 import type { DatabaseServer } from '../../../support/database-process.js';
+import { eventually } from '../../../support/eventually.js';
 import type { TcpProxy } from '../../../support/tcp-proxy.js';
 import type { Fault } from '../../faults/fault.js';
 import type { Leftover, Stage } from '../store.js';
@@ -17,6 +18,8 @@ export interface Ensemble {
   readonly store: LockStore;
   /** the group of members that are killed and restarted; default: they forget nothing */
   readonly restart?: 'loss';
+  /** Whether the members have a leader again, without a word of the library; default: they have at once. */
+  readonly answers?: () => Promise<boolean>;
   /** besides those of members */
   readonly faults?: readonly Fault[];
 }
@@ -44,6 +47,12 @@ export class MembersStage implements Stage {
     const { members } = this.ensemble;
     for (const member of members) if (await member.leads()) return member;
     return members[0]!;
+  }
+
+  /** A fault is over when the members can be asked again: an election may take seconds. */
+  async recovered(): Promise<void> {
+    const { answers } = this.ensemble;
+    if (answers) await eventually(() => answers().catch(() => false), { within: 30_000, every: 50 });
   }
 
   async heal(): Promise<void> {
