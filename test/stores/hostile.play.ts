@@ -200,8 +200,10 @@ export function hostilePlay(count: number): void {
       // Several at once: the kernel may count a short one as nothing.
       const unit = costOf(() => Array.from({ length: 10 }, () => answerOf(harmless))) / 10;
       expect(unit).toBeGreaterThan(0);
-      const dear = worst.filter(([, text]) => costOf(() => hear(text)) > 20 * unit);
-      expect(dear.map(([, text]) => `${name}: ${text.length} characters: ${text.slice(0, 40)}`)).toEqual([]);
+      // The compiler and the collector work on other threads, which count, too: a message is dear if it was never cheap.
+      const isDear = (text: string) => Array.from({ length: 20 }).every(() => costOf(() => hear(text), 1) > 20 * unit);
+      const dear = worst.find(([, text]) => isDear(text))?.[1];
+      expect(dear && `${name}: ${dear.length} characters: ${dear.slice(0, 40)}`).toBeUndefined();
       if (inbox) {
         asked.length = 0;
         hear(name.includes('Redis') ? `${OWNER}\np:key` : OWNER);
