@@ -1,3 +1,5 @@
+import { setImmediate as nextTick } from 'node:timers/promises';
+import { Redis } from 'ioredis';
 import { LockLostError, StoreError, type Lease, type Locks } from 'nestjs-distributed-lock/core';
 import { rejection } from '../../../lib/testing/store/rejection.js';
 import { eventually } from '../../support/eventually.js';
@@ -123,6 +125,20 @@ describe('a connection', () => {
     const lease = await locks.acquire(KEY, woken);
     expect(losses[0]!.lost + losses[1]!.lost).toBe(1);
     expect(await lease.release()).toBe(true);
+  });
+
+  it('that has gone silent under many requests is ended once, without a warning of ioredis about its listeners', async () => {
+    await locks.using('warm-up', () => undefined, woken);
+    const end = jest.spyOn(Redis.prototype, 'disconnect');
+    proxy.silence();
+    const calls: Promise<unknown>[] = [];
+    // What is asked in one tick of the event loop goes as one request.
+    for (let i = 0; i < 12; i++) {
+      calls.push(rejection(locks.tryAcquire(`order:${i}`)));
+      await nextTick();
+    }
+    for (const error of await Promise.all(calls)) expect(error).toBeInstanceOf(StoreError);
+    expect(end).toHaveBeenCalledTimes(1);
   });
 
   it('that has ended by itself is made again, as ioredis does not when Sentinel announces a failover while it connects', async () => {

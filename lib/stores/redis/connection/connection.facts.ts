@@ -12,7 +12,7 @@ export class ConnectionFacts {
   astray: StoreError | undefined;
   /** Whether it has answered anything over this connection or one before: it is a Redis. */
   hasAnswered = false;
-  /** Whether to replace the client was decided. */
+  /** Whether it was decided to end a silent connection, or to replace its client. */
   isDecided = false;
   private isChecked = false;
   /** The database that the server has reported. */
