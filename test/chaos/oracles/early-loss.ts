@@ -5,6 +5,8 @@ import type { Oracle, Violation } from './oracle.js';
 
 /** ms by which a timer may be early */
 const SLACK = 5;
+/** ms by which a suspend of the machine counts for longer than it was */
+const SUSPEND = 15;
 
 /**
  * G4, G6: as long as the store forgets nothing, a lease is not lost before its end: neither by a renewal's answer nor by a release's. A lease that a bare
@@ -29,7 +31,8 @@ export const earlyLoss: Oracle = (history, facts) => {
     const lost = isLoss(signal) && signal.t < limit ? signal : undefined;
     const refused = released && !released.ours && (releasing?.t ?? released.t) < limit ? released : undefined;
     const loss = lost ?? refused;
-    if (!loss || loss.t >= validUntil - SLACK) return [];
+    const slack = loss?.e === 'signal' && loss.reason.includes('suspended') ? SUSPEND : SLACK;
+    if (!loss || loss.t >= validUntil - slack) return [];
     const firstRenewal = (call.granted?.t ?? 0) + asked.keyTimeout / 3 + asked.requestTimeout;
     if (emptied.some(({ t }) => t >= asked.t && t <= firstRenewal)) return [];
     const why = loss.e === 'signal' ? loss.reason : 'its release is answered "not ours"';

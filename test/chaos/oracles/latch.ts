@@ -7,6 +7,8 @@ import { type Span, Standstills, timesOf, without } from './windows.js';
 /** ms */
 const SLACK = 400;
 const RECOVERY = 1_000;
+/** What is asked during a fault has no answer, nor has what shows that the connection has gone. */
+const LOST_REQUESTS = 2;
 
 interface Operation {
   asked: Said<'latch'>;
@@ -41,7 +43,7 @@ function judgeAwait({ asked, answer }: Operation, ofKey: readonly Operation[], h
   );
   const end = answer?.t ?? (gone ?? history.at(-1)!).t;
   const bound = 2 * asked.retryInterval + SLACK;
-  const faults = timesOf(history, () => true, RECOVERY);
+  const faults = timesOf(history, () => true, RECOVERY + LOST_REQUESTS * asked.requestTimeout);
   const standstills = new Standstills(history);
   const late = openTimes(sets, downs, history)
     .map(({ from, to }) => ({ from: Math.max(from, asked.t), to: Math.min(to, end) }))

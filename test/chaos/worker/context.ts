@@ -1,4 +1,3 @@
-import type { Redis } from 'ioredis';
 import type { Locks } from '../../../lib/core.js';
 import type { HistoryWriter } from '../history/writer.js';
 import type { Random } from '../random.js';
@@ -12,30 +11,39 @@ export interface OpenLocks {
   readonly requestTimeout: number;
 }
 
+export type Counter = Pick<UnguardedCounter, 'read' | 'writeIfValid' | 'close'>;
+
+/** Lists of texts that all workers share. */
+export interface Jobs {
+  rpush(list: string, ...jobs: string[]): Promise<number>;
+  lpop(list: string): Promise<string | null>;
+}
+
 /** The part that the loads of one worker share. */
 export class Context {
-  private readonly counters = new Map<string, UnguardedCounter>();
+  private readonly counters = new Map<string, Counter>();
   private calls = 0;
 
   constructor(
-    readonly order: WorkerOrder,
+    readonly order: Pick<WorkerOrder, 'id' | 'kinds' | 'folder'>,
     readonly random: Random,
-    readonly history: HistoryWriter,
+    readonly history: Pick<HistoryWriter, 'write'>,
     readonly stores: readonly OpenLocks[],
     /** the server that no fault touches */
-    readonly resource: Redis,
-    readonly fenced: FencedCounter,
+    readonly resource: Jobs,
+    readonly fenced: Pick<FencedCounter, 'read' | 'write'>,
     /** aborts when the worker closes its locks */
     readonly stopping: AbortSignal,
+    private readonly openCounter: (key: string) => Counter = (key) => new UnguardedCounter(order.folder, key),
   ) {}
 
   nextId(): string {
     return `${this.order.id}-${++this.calls}`;
   }
 
-  counter(key: string): UnguardedCounter {
+  counter(key: string): Counter {
     let counter = this.counters.get(key);
-    if (!counter) this.counters.set(key, (counter = new UnguardedCounter(this.order.folder, key)));
+    if (!counter) this.counters.set(key, (counter = this.openCounter(key)));
     return counter;
   }
 

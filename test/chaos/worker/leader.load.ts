@@ -39,6 +39,8 @@ export async function callLeader(context: Context, open: OpenLocks): Promise<voi
     led.granted(term);
     for (const end = performance.now() + length; performance.now() < end && !term.signal.aborted;) {
       await writeSection(context, led, term, 20);
+      // A section of a lease that has ended takes no time, and its signal comes in a moment.
+      if (term.remaining() <= 0) await context.pause(1);
       if (!resigns || !random.chance(0.1)) continue;
       hasResigned = true;
       void election.resign();

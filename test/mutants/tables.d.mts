@@ -1,0 +1,8 @@
+export interface Mutant {
+  readonly area: string;
+  readonly line: number;
+  readonly defect: string;
+  readonly spec: string;
+}
+export function readTables(folder: string): Mutant[];
+export function filesOf(mutant: Mutant, read: (file: string) => string): Map<string, string>;

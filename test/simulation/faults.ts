@@ -1,0 +1,158 @@
+import type { Random } from '../chaos/random.js';
+import type { Group } from '../chaos/faults/fault.js';
+import type { Host } from './host.js';
+import type { Server } from './inside.js';
+import { CALM, type Link, type Weather } from './network.js';
+
+export interface AppPlace {
+  readonly host: Host;
+  readonly links: readonly Link[];
+  /** The connection to a server breaks. */
+  cut(server: number): void;
+  kill(): void;
+}
+
+export interface ServerPlace {
+  readonly host: Host;
+  readonly server: Server;
+  isRefusing: boolean;
+}
+
+/** What a fault strikes. */
+export interface Target {
+  readonly app: AppPlace;
+  readonly apps: readonly AppPlace[];
+  readonly server: ServerPlace;
+  /** Its number. */
+  readonly index: number;
+  readonly random: Random;
+}
+
+export interface SimulatedFault {
+  readonly name: string;
+  readonly group: Group;
+  /** It hits a server: one at a time. */
+  readonly isWide?: boolean;
+  /** The app does nothing meanwhile. */
+  readonly isStandstill?: boolean;
+  /** Milliseconds: shortest and longest. */
+  readonly lasts: readonly [number, number];
+  /** Strikes. @returns what ends it. */
+  strike(target: Target): () => void;
+}
+
+const none = (): void => undefined;
+
+function weather(name: string, change: (random: Random) => Partial<Weather>, cuts = false): SimulatedFault {
+  return {
+    name,
+    group: 'net',
+    lasts: [200, 2_500],
+    strike({ app, index, random }) {
+      const link = app.links[index]!;
+      link.weather = { ...CALM, ...change(random) };
+      if (cuts) app.cut(index);
+      return () => {
+        link.weather = CALM;
+        if (cuts) app.cut(index);
+      };
+    },
+  };
+}
+
+export const FAULTS: readonly SimulatedFault[] = [
+  {
+    name: 'app killed',
+    group: 'process',
+    lasts: [0, 0],
+    strike({ app }) {
+      app.kill();
+      return none;
+    },
+  },
+  stands('app stopped briefly', [50, 400]),
+  stands('app stopped for longer than its leases', [600, 6_000]),
+  stands('machine asleep', [300, 8_000], true),
+  {
+    name: 'wall clock jumps',
+    group: 'clock',
+    lasts: [500, 3_000],
+    strike({ app: { host }, random }) {
+      const by = random.int(-100_000, 100_000);
+      host.wallOffset += by;
+      return () => void (host.wallOffset -= by);
+    },
+  },
+  weather('slow', (random) => ({ delay: random.int(50, 3_000) })),
+  weather('losses', (random) => ({ loss: random.pick([0.05, 0.2, 0.6]) })),
+  weather('arrives twice', () => ({ twice: 0.3, delay: 300 })),
+  weather('requests lost', () => ({ isCutUp: true })),
+  weather('replies lost', () => ({ isCutDown: true })),
+  weather('cut', () => ({ isCutUp: true, isCutDown: true }), true),
+  {
+    name: 'server stopped',
+    group: 'server',
+    isWide: true,
+    lasts: [100, 3_000],
+    strike({ server: { host } }) {
+      host.stop();
+      return () => host.resume();
+    },
+  },
+  {
+    name: 'server refuses',
+    group: 'server',
+    isWide: true,
+    lasts: [100, 2_500],
+    strike({ server }) {
+      server.isRefusing = true;
+      return () => void (server.isRefusing = false);
+    },
+  },
+  {
+    name: 'server restarted',
+    group: 'restart',
+    isWide: true,
+    lasts: [50, 1_500],
+    strike({ server: { host, server }, apps, index }) {
+      host.stop();
+      for (const app of apps) app.cut(index);
+      server.crash();
+      return () => {
+        host.drop();
+        host.resume();
+      };
+    },
+  },
+  {
+    name: 'server comes back with old data',
+    group: 'loss',
+    isWide: true,
+    lasts: [300, 3_000],
+    strike: ({ server: { server } }) => server.backup(),
+  },
+  {
+    name: 'clock of the server jumps',
+    group: 'clock-server',
+    isWide: true,
+    lasts: [500, 3_000],
+    strike({ server: { server }, random }) {
+      const by = random.int(-30_000, 30_000);
+      server.jump(by);
+      return () => server.jump(-by);
+    },
+  },
+];
+
+function stands(name: string, lasts: readonly [number, number], sleeps = false): SimulatedFault {
+  return {
+    name,
+    group: 'process',
+    isStandstill: true,
+    lasts,
+    strike({ app: { host } }) {
+      host.stop(sleeps);
+      return () => host.resume();
+    },
+  };
+}

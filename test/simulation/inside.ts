@@ -1,0 +1,311 @@
+// What runs inside of the simulated processes: apps with the code of lib and the loads of the chaos runs, and servers with a table.
+import { randomUUID } from 'node:crypto';
+import { Locks, StoreError, type LockStore } from '../../lib/core.js';
+import { quorumStore } from '../../lib/stores/quorum/quorum.store.js';
+import { observedTable, readMessage, recordStore, type CasChange, type CasFound, type CasTable } from '../../lib/stores/records/record.store.js';
+import type { Change, Found, RecordTable, RecordWakeUps } from '../../lib/stores/records/record.store.js';
+import type { Fact, Kind } from '../chaos/history/entry.js';
+import { Random } from '../chaos/random.js';
+import { Context, type OpenLocks } from '../chaos/worker/context.js';
+import { runLoads } from '../chaos/worker/loads.js';
+import { CasMapData, CasMapTable } from '../support/cas-map-table.js';
+import { MapData, MapTable } from '../support/map-table.js';
+
+export type StoreKind = 'records' | 'observed' | 'quorum';
+
+export interface Request {
+  readonly verb: 'exchange' | 'count' | 'listen';
+  readonly change?: Change | CasChange;
+  readonly inbox?: string;
+}
+
+/** What an app can do in the world. */
+export interface Port {
+  ask(server: number, request: Request, answered: (reply: never) => void): void;
+  note(fact: Fact, t?: number): void;
+  counter(key: string): { value: number };
+  readonly jobs: Map<string, string[]>;
+  readonly fenced: { read(key: string, token: number): number | undefined; write(key: string, token: number, read: number): boolean };
+}
+
+export interface Order {
+  readonly id: string;
+  readonly seed: string;
+  readonly kinds: Kind[];
+  readonly store: StoreKind;
+  /** Of each server whether its table is one without a clock. */
+  readonly servers: readonly boolean[];
+}
+
+export interface App {
+  stop(): Promise<void>;
+  received(inbox: string, text: string): void;
+  /** The connection to a server breaks. */
+  cut(server: number): void;
+}
+
+const SHUTDOWN_TIMEOUT = 3_000;
+const QUARANTINE = 6_000;
+
+export function startApp(order: Order, port: Port): App {
+  const random = new Random(order.seed);
+  const connections = order.servers.map((_, server) => new Connection(port, server));
+  const stopping = new AbortController();
+  const opened = Array.from({ length: random.int(1, 2) }, (): OpenLocks => {
+    const requestTimeout = random.pick([300, 600, 1_000]);
+    const tables = connections.map((each, i) => (order.servers[i] ? observedTable(new NetCasTable(each, requestTimeout)) : new NetTable(each, requestTimeout)));
+    const stores = tables.map((table) => recordStore(table));
+    const store: LockStore = order.store === 'quorum' ? quorumStore(stores, { quarantine: QUARANTINE }) : stores[0]!;
+    const locks = new Locks(store, {
+      app: `app-${order.id}`,
+      logger: { warn: () => undefined, error: (detail) => port.note({ e: 'trouble', what: 'logged', detail: String(detail) }) },
+      shutdownTimeout: SHUTDOWN_TIMEOUT,
+      localQueue: { handOvers: random.int(1, 32), time: random.pick([0, 10, 50, 200]) },
+    });
+    return { locks, requestTimeout: store.requestTimeout };
+  });
+  const context = new Context(
+    { id: order.id, kinds: order.kinds, folder: '' },
+    random.fork('load'),
+    { write: (fact, t) => port.note(fact, t) },
+    opened,
+    {
+      rpush: (name, ...jobs) => Promise.resolve(listOf(port, name).push(...jobs.map(String))),
+      lpop: (name) => Promise.resolve(listOf(port, name).shift() ?? null),
+    },
+    {
+      read: (key, token) => later(random, () => port.fenced.read(key, token)),
+      write: (key, token, read) => later(random, () => port.fenced.write(key, token, read)),
+    },
+    stopping.signal,
+    (key) => counterOf(port, key),
+  );
+  port.note({ e: 'started', pid: process.pid });
+  const running = runLoads(context);
+  return {
+    async stop() {
+      stopping.abort();
+      if (random.fork('stop').chance(0.5)) await Promise.race([running, context.pause(1_500)]);
+      const bound = SHUTDOWN_TIMEOUT + 5 * Math.max(...opened.map(({ requestTimeout }) => requestTimeout));
+      port.note({ e: 'closing', bound });
+      await Promise.all(opened.map(({ locks }) => locks.close()));
+      port.note({ e: 'closed' });
+      await running;
+    },
+    received: (inbox, text) => connections.forEach((each) => each.inboxes.get(inbox)?.(text)),
+    cut: (server) => connections[server]!.cut(),
+  };
+}
+
+function listOf({ jobs }: Port, name: string): string[] {
+  if (!jobs.has(name)) jobs.set(name, []);
+  return jobs.get(name)!;
+}
+
+async function later<T>(random: Random, work: () => T): Promise<T> {
+  await new Promise((resolve) => setTimeout(resolve, 1 + random.int(0, random.chance(0.05) ? 300 : 2)));
+  return work();
+}
+
+function counterOf(port: Port, key: string) {
+  const at = (): number => Number(process.hrtime.bigint()) / 1e6;
+  return {
+    read: () => port.counter(key).value,
+    writeIfValid(value: number, remaining: () => number) {
+      const left = remaining();
+      if (left <= 0) return undefined;
+      port.counter(key).value = value;
+      return { checked: at(), remaining: left, done: at() };
+    },
+    close: () => undefined,
+  };
+}
+
+/** From an app to one server. What is under way when it breaks may have been done. */
+class Connection {
+  readonly inboxes = new Map<string, (text: string) => void>();
+  private readonly open = new Set<() => void>();
+
+  constructor(
+    private readonly port: Port,
+    readonly server: number,
+  ) {}
+
+  ask<T>(request: Request): Promise<T> {
+    return new Promise((resolve, reject) => {
+      const broke = (): void => reject(new StoreError('The connection broke.', { transient: true }));
+      this.open.add(broke);
+      this.port.ask(this.server, request, (reply: T | 'refused') => {
+        this.open.delete(broke);
+        if (reply === 'refused') reject(new StoreError('The server refuses.', { transient: true, isUnsent: true, isRefusal: true }));
+        else resolve(reply);
+      });
+    });
+  }
+
+  cut(): void {
+    for (const broke of this.open) broke();
+    this.open.clear();
+  }
+}
+
+class NetWakeUps implements RecordWakeUps {
+  readonly inbox = randomUUID();
+  isOpen = false;
+  private readonly listeners = new Map<string, (askIn?: number) => void>();
+
+  constructor(private readonly connection: Connection) {}
+
+  async open(): Promise<void> {
+    if (this.isOpen) return;
+    this.isOpen = true;
+    this.connection.inboxes.set(this.inbox, (text) => this.received(text));
+    await this.connection.ask({ verb: 'listen', inbox: this.inbox }).catch(() => (this.isOpen = false));
+  }
+
+  listen(owner: string, wake: (askIn?: number) => void): () => void {
+    this.listeners.set(owner, wake);
+    return () => this.listeners.delete(owner);
+  }
+
+  received(text: string): void {
+    readMessage(text, (owner, askIn) => this.listeners.get(owner)?.(askIn));
+  }
+}
+
+class NetTable implements RecordTable {
+  readonly name = 'simulated';
+  readonly wakeUps: NetWakeUps;
+
+  constructor(
+    private readonly connection: Connection,
+    readonly requestTimeout: number,
+  ) {
+    this.wakeUps = new NetWakeUps(connection);
+  }
+
+  exchange(changes: readonly Change[]): readonly Promise<Found>[] {
+    return changes.map((change) => this.connection.ask<Found>({ verb: 'exchange', change }));
+  }
+
+  async close(): Promise<void> {}
+}
+
+class NetCasTable implements CasTable {
+  readonly name = 'simulated';
+  readonly place: string;
+  readonly wakeUps: NetWakeUps;
+
+  constructor(
+    private readonly connection: Connection,
+    readonly requestTimeout: number,
+  ) {
+    this.wakeUps = new NetWakeUps(connection);
+    this.place = `server ${connection.server}`;
+  }
+
+  exchange(changes: readonly CasChange[]): readonly Promise<CasFound>[] {
+    return changes.map((change) => this.connection.ask<CasFound>({ verb: 'exchange', change }));
+  }
+
+  count(): Promise<number> {
+    return this.connection.ask({ verb: 'count' });
+  }
+
+  async close(): Promise<void> {}
+}
+
+/** A server and what it keeps. What was changed lazily may be lost when it crashes. */
+export interface Server {
+  readonly inboxes: Map<string, (text: string) => void>;
+  answer(request: Request): unknown;
+  crash(): void;
+  /** Keeps what is there. @returns a function that brings it back. */
+  backup(): () => void;
+  /** Sets its clock. */
+  jump(by: number): void;
+  rows(): { key: string; record: string | null; endsAt: number }[];
+}
+
+export function startServer(isClockless: boolean): Server {
+  return isClockless ? new CasServer() : new TableServer();
+}
+
+class TableServer extends MapTable implements Server {
+  readonly inboxes = this.data.inboxes;
+  private lazy: (() => void)[] = [];
+
+  constructor() {
+    super(new MapData());
+  }
+
+  answer({ verb, change, inbox }: Request): unknown {
+    if (verb === 'listen') return inbox;
+    const { key, isLazy } = change as Change;
+    const row = this.data.rows.get(key);
+    const found = this.apply(change as Change);
+    if (found.written && isLazy) this.lazy.push(() => (row ? this.data.rows.set(key, row) : this.data.rows.delete(key)));
+    // What is written for good is written with all that was before it.
+    else if (found.written) this.lazy = [];
+    return found;
+  }
+
+  crash(): void {
+    for (const undo of this.lazy.reverse()) undo();
+    this.lazy = [];
+    this.inboxes.clear();
+  }
+
+  backup(): () => void {
+    return restore(this.data.rows);
+  }
+
+  jump(by: number): void {
+    this.data.offset += by;
+  }
+
+  rows() {
+    const ahead = this.data.offset;
+    return [...this.data.rows].map(([key, { record, endsAt }]) => ({ key, record, endsAt: endsAt - ahead }));
+  }
+}
+
+class CasServer extends CasMapTable implements Server {
+  readonly inboxes = this.data.inboxes;
+
+  constructor() {
+    super(new CasMapData());
+  }
+
+  answer({ verb, change, inbox }: Request): unknown {
+    if (verb === 'listen') return inbox;
+    return verb === 'count' ? this.data.count : this.apply(change as CasChange);
+  }
+
+  crash(): void {
+    this.inboxes.clear();
+  }
+
+  backup(): () => void {
+    const { count } = this.data;
+    const rows = restore(this.data.rows);
+    return () => {
+      rows();
+      this.data.count = count;
+    };
+  }
+
+  jump(): void {}
+
+  rows() {
+    return [];
+  }
+}
+
+function restore<Row>(rows: Map<string, Row>): () => void {
+  const kept = [...rows];
+  return () => {
+    rows.clear();
+    for (const [key, row] of kept) rows.set(key, row);
+  };
+}

@@ -1,0 +1,101 @@
+// Simulates apps, servers and faults, all of it from a seed. `npm run nightly -- simulate --help`
+import { parseArgs } from 'node:util';
+import { FENCE_ONLY, SURVIVABLE, type Group } from '../chaos/faults/fault.js';
+import { KINDS, type Entry, type Kind } from '../chaos/history/entry.js';
+import { codeOf } from './code.js';
+import type { StoreKind } from './inside.js';
+import { simulate, type SimulationOptions, type SimulationResult } from './simulate.js';
+
+const HELP = `npm run nightly -- simulate [options]
+
+  --seed <n>        the seed of the first run, the others count on from it; default: a random one
+  --seconds <n>     begin no run after so many seconds; default: 20
+  --runs <n>        at most so many runs
+  --store <names>   with commas: ${['records', 'observed', 'quorum'].join(',')}; default: in turn
+  --defect <text>   the title of a mutant that is put into the code
+  --trace           prints the whole history`;
+
+const QUORUM_KINDS: readonly Kind[] = ['mutex', 'read-write', 'multi', 'leader'];
+const STORES: readonly StoreKind[] = ['records', 'observed', 'quorum'];
+
+const { values: flags } = parseArgs({
+  options: {
+    seed: { type: 'string', default: String(Math.floor(Math.random() * 1_000_000_000)) },
+    seconds: { type: 'string', default: '20' },
+    runs: { type: 'string', default: 'Infinity' },
+    store: { type: 'string', default: STORES.join(',') },
+    defect: { type: 'string' },
+    trace: { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false },
+  },
+});
+if (flags.help) console.log(HELP);
+else process.exitCode = (await runAll()) ? 0 : 1;
+
+async function runAll(): Promise<boolean> {
+  const code = await codeOf(flags.defect);
+  const stores = flags.store.split(',') as StoreKind[];
+  const end = performance.now() + Number(flags.seconds) * 1000;
+  const total = { runs: 0, holdings: 0, writes: 0, faults: 0 };
+  for (let seed = Number(flags.seed); total.runs < Number(flags.runs) && performance.now() < end; seed++) {
+    const options = optionsOf(seed, stores[seed % stores.length]!);
+    const result = await simulate(code, options);
+    total.runs++;
+    total.writes += result.writes;
+    total.faults += result.faults;
+    total.holdings += result.history.filter(({ e }) => e === 'granted').length;
+    if (flags.trace) for (const entry of result.history) console.log(lineOf(entry));
+    if (result.violations.length === 0) continue;
+    const least = await shortest(options, (fewer) => simulate(code, fewer), result);
+    tell(least.options, least.result);
+    return false;
+  }
+  console.log(`${total.runs} runs from seed ${flags.seed}: ${total.holdings} holdings, ${total.writes} guarded writes, ${total.faults} faults: ok`);
+  return true;
+}
+
+/** Each third seed is for a store that forgets, or whose clock jumps: only the fencing tokens must be right then. */
+function optionsOf(seed: number, store: StoreKind): SimulationOptions {
+  const lossy = seed % 10 === 0 && store !== 'quorum';
+  const groups: Group[] = lossy ? [...SURVIVABLE, FENCE_ONLY[seed % 20 === 0 ? 0 : 1]] : [...SURVIVABLE];
+  return { seed: String(seed), store, kinds: store === 'quorum' ? [...QUORUM_KINDS] : [...KINDS], groups, apps: 3, length: 15_000 };
+}
+
+/** With as few faults as possible, of those that strike first. */
+async function shortest(
+  options: SimulationOptions,
+  run: (options: SimulationOptions) => Promise<SimulationResult>,
+  result: SimulationResult,
+): Promise<{ options: SimulationOptions; result: SimulationResult }> {
+  let least = { options, result };
+  for (let [low, high] = [0, result.faults]; low < high;) {
+    const faults = (low + high) >> 1;
+    const fewer = { ...options, faults };
+    const found = await run(fewer);
+    if (found.violations.length > 0) {
+      least = { options: fewer, result: found };
+      high = faults;
+    } else low = faults + 1;
+  }
+  return least;
+}
+
+function tell({ seed, store, groups, faults }: SimulationOptions, { history, violations }: SimulationResult): void {
+  console.log(`seed ${seed}, ${store}, faults of ${groups.join(', ')}${faults === undefined ? '' : `; the first ${faults} suffice`}`);
+  for (const { oracle, guarantee, key, at, what } of violations.slice(0, 5)) {
+    console.log(`FAILED ${oracle}, ${guarantee}: ${key ?? ''} at ${at.toFixed(1)} ms: ${what}`);
+    const near = history.filter((entry) => entry.t > at - 3_000 && entry.t < at + 100 && (key === undefined || concerns(entry, key, history)));
+    for (const entry of near.slice(-40)) console.log(`  ${lineOf(entry)}`);
+  }
+  console.log(`repeat: npm run nightly -- simulate --seed ${seed} --store ${store} --runs 1${flags.defect === undefined ? '' : ` --defect '${flags.defect}'`}`);
+}
+
+function concerns(entry: Entry, key: string, history: readonly Entry[]): boolean {
+  if (entry.e === 'fault' || entry.e === 'healed' || entry.e === 'killed') return true;
+  if (JSON.stringify(entry).includes(`"${key}"`)) return true;
+  return 'id' in entry && history.some((other) => other.e === 'asked' && other.id === entry.id && other.keys.includes(key));
+}
+
+function lineOf({ t, w, e, ...rest }: Entry): string {
+  return `${t.toFixed(3)} ${w} ${e} ${JSON.stringify(rest)}`;
+}

@@ -1,0 +1,47 @@
+import type { Random } from '../chaos/random.js';
+import type { Host } from './host.js';
+import { MESSAGE, type World } from './world.js';
+
+/** What a faulty link does. Milliseconds, and parts of all messages. */
+export interface Weather {
+  delay: number;
+  loss: number;
+  /** Arrives once more, later. */
+  twice: number;
+  /** Nothing arrives in this direction. */
+  isCutUp: boolean;
+  isCutDown: boolean;
+}
+
+export const CALM: Weather = { delay: 0, loss: 0, twice: 0, isCutUp: false, isCutDown: false };
+
+/** The way from an app to a server and back. A message may overtake another one. */
+export class Link {
+  weather = CALM;
+
+  constructor(
+    private readonly world: World,
+    private readonly random: Random,
+    private readonly app: Host,
+    private readonly server: Host,
+  ) {}
+
+  up(arrive: () => void): void {
+    if (!this.weather.isCutUp) this.send(this.server, arrive);
+  }
+
+  down(arrive: () => void): void {
+    if (!this.weather.isCutDown) this.send(this.app, arrive);
+  }
+
+  private send(to: Host, arrive: () => void): void {
+    const { world, random } = this;
+    const { delay, loss, twice } = this.weather;
+    if (loss > 0 && random.chance(loss)) return;
+    for (const times = twice > 0 && random.chance(twice) ? 2 : 1, sent = { count: 0 }; sent.count < times; sent.count++) {
+      // Mostly short, sometimes long.
+      const takes = 0.2 + 0.5 * random.next() + delay * random.next() ** 3;
+      world.at(world.now + takes, arrive, to, MESSAGE);
+    }
+  }
+}
