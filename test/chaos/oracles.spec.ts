@@ -7,6 +7,7 @@ import { latch } from './oracles/latch.js';
 import { lostUpdate } from './oracles/lost-update.js';
 import { nothingLeft } from './oracles/nothing-left.js';
 import type { Facts, Oracle } from './oracles/oracle.js';
+import { order } from './oracles/order.js';
 import { overlap } from './oracles/overlap.js';
 import { patience } from './oracles/patience.js';
 import { tokens } from './oracles/tokens.js';
@@ -51,6 +52,43 @@ const fault =
     story.add(from, { e: 'fault', n: from, name, group, target: 'all', detail: '' }, 'chaos');
     if (to !== undefined) story.add(to, { e: 'healed', n: from, name }, 'chaos');
   };
+
+describe('order: the answers of one key', () => {
+  const refused =
+    (at: number): Tell =>
+    (story) =>
+      story.add(at + 1, { e: 'ended', id: story.ask(at, { patience: 0 }), outcome: 'timeout', error: '' });
+  const waits =
+    (from: number, to: number): Tell =>
+    (story) =>
+      story.add(to, { e: 'ended', id: story.ask(from, { patience: to - from }), outcome: 'timeout', error: '' });
+  const dies =
+    (at: number, remaining: number): Tell =>
+    (story) => {
+      story.grant(at, story.ask(at - 1, { w: 'w7.1' }), { token: 1, remaining });
+      story.add(at + 10, { e: 'killed', worker: 'w7.1' }, 'chaos');
+    };
+  const pair: Holding[] = [{ from: 0 }, { from: 150 }];
+
+  judges(order, [
+    ['are of holdings that follow one another', holds(...pair), 0],
+    ['are of readers beside each other', holds({ from: 0, mode: 'read', token: 1 }, { from: 50, mode: 'read', token: 1 }), 0],
+    ['are of a reader beside a writer', holds({ from: 0, token: 1 }, { from: 50, mode: 'read', token: 1 }), 1],
+    ['are of a call within another of its chain', holds({ from: 0, chain: 'a' }, { from: 20, to: 40, chain: 'a', token: 1 }), 0],
+    ['are of more permits than there are', holds(...[0, 20].map((from): Holding => ({ from, mode: 'permits', count: 2, permits: 3 }))), 1],
+    ['come in another order than what they tell of', holds({ from: 200, asked: 0, token: 2 }, { from: 100, to: 150, asked: 50, token: 1 }), 0],
+    ['have tokens that no order makes grow', holds({ from: 200, asked: 0, token: 1 }, { from: 100, to: 150, asked: 50, token: 2 }), 1],
+    ['have the token of the one before', holds({ from: 0, token: 5 }, { from: 150, token: 5 }), 1],
+    ['are of a grant that was answered late and counts beside the next one', holds({ from: 900, to: 1_500, asked: 0 }, { from: 1_000 }), 1],
+    ['are of a dead holder, and the next one when its lease is over', all(dies(10, 500), holds({ from: 520, token: 2 })), 0],
+    ['are of a dead holder, and the next one before its lease is over', all(dies(10, 500), holds({ from: 400, token: 2 })), 1],
+    ['refuse a try while another one has the key', all(holds(...pair), refused(200)), 0],
+    ['refuse a try though a release was confirmed', all(holds(...pair), refused(300)), 1],
+    ['refuse a try while somebody waits', all(holds(...pair), refused(300), waits(290, 400)), 0],
+    ['refuse a try after a holder has died', all(dies(10, 500), refused(900)), 0],
+    ['refuse a try though the store was made to forget', all(holds(...pair), refused(300)), 0, LOSS],
+  ]);
+});
 
 describe('overlap: two claims of one key', () => {
   const permits = (from: number, count: number): Holding => ({ from, mode: 'permits', count, permits: 3 });

@@ -119,7 +119,7 @@ export class Host implements Place {
         version: process.version,
         versions: process.versions,
         // The world's, so that all histories have one clock.
-        hrtime: { bigint: () => BigInt(Math.round(this.world.now * 1e6)) },
+        hrtime: { bigint: () => BigInt(Math.round(this.world.time * 1e6)) },
         nextTick: process.nextTick.bind(process),
         emitWarning: (warning: unknown) => console.warn(warning),
         on: () => undefined,

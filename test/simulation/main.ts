@@ -13,6 +13,7 @@ const HELP = `npm run nightly -- simulate [options]
   --runs <n>        at most so many runs
   --store <names>   with commas: ${['records', 'observed', 'quorum'].join(',')}; default: in turn
   --defect <text>   the title of a mutant that is put into the code
+  --shrink          finds how many of the faults of a run that fails are enough for that
   --trace           prints the whole history`;
 
 const QUORUM_KINDS: readonly Kind[] = ['mutex', 'read-write', 'multi', 'leader'];
@@ -25,6 +26,7 @@ const { values: flags } = parseArgs({
     runs: { type: 'string', default: 'Infinity' },
     store: { type: 'string', default: STORES.join(',') },
     defect: { type: 'string' },
+    shrink: { type: 'boolean', default: false },
     trace: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
@@ -46,8 +48,12 @@ async function runAll(): Promise<boolean> {
     total.holdings += result.history.filter(({ e }) => e === 'granted').length;
     if (flags.trace) for (const entry of result.history) console.log(lineOf(entry));
     if (result.violations.length === 0) continue;
-    const least = await shortest(options, (fewer) => simulate(code, fewer), result);
-    tell(least.options, least.result);
+    tell(options, result);
+    if (flags.shrink) {
+      const least = await shortest(options, (fewer) => simulate(code, fewer), result);
+      console.log(`The first ${least.options.faults ?? result.faults} of its ${result.faults} faults suffice.`);
+      tell(least.options, least.result);
+    }
     return false;
   }
   console.log(`${total.runs} runs from seed ${flags.seed}: ${total.holdings} holdings, ${total.writes} guarded writes, ${total.faults} faults: ok`);
@@ -81,7 +87,7 @@ async function shortest(
 }
 
 function tell({ seed, store, groups, faults }: SimulationOptions, { history, violations }: SimulationResult): void {
-  console.log(`seed ${seed}, ${store}, faults of ${groups.join(', ')}${faults === undefined ? '' : `; the first ${faults} suffice`}`);
+  console.log(`seed ${seed}, ${store}, faults of ${groups.join(', ')}${faults === undefined ? '' : `, the first ${faults}`}`);
   for (const { oracle, guarantee, key, at, what } of violations.slice(0, 5)) {
     console.log(`FAILED ${oracle}, ${guarantee}: ${key ?? ''} at ${at.toFixed(1)} ms: ${what}`);
     const near = history.filter((entry) => entry.t > at - 3_000 && entry.t < at + 100 && (key === undefined || concerns(entry, key, history)));

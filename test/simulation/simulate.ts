@@ -64,9 +64,7 @@ class Simulation {
   private readonly gone = new Set<number>();
   private readonly resource = new Resource();
   private processes = 0;
-  /** Times are whole microseconds, as those of real processes. */
-  private readonly note = (w: string, fact: Fact, t = this.world.now): void =>
-    void this.history.push({ t: Math.floor(t * 1000) / 1000, w, ...structuredClone(fact) });
+  private readonly note = (w: string, fact: Fact, t = this.world.time): void => void this.history.push({ t, w, ...structuredClone(fact) });
 
   constructor(
     private readonly code: vm.Script,

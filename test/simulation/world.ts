@@ -25,10 +25,13 @@ export interface Place {
 export class World {
   /** Milliseconds since the beginning. */
   now = 0;
-  /** How many things have happened. */
-  count = 0;
   private readonly heap: Happening[] = [];
   private made = 0;
+
+  /** In whole microseconds, as histories have it. */
+  get time(): number {
+    return Math.floor(Math.round(this.now * 1e6) / 1000) / 1000;
+  }
 
   at(time: number, run: () => void, place?: Place, phase = TIMER): Happening {
     const happening = { at: Math.max(time, this.now), phase, order: this.made++, run, place };
@@ -58,7 +61,6 @@ export class World {
       if (next.isOff) continue;
       this.now = next.at;
       if (next.place?.accepts(next) === false) continue;
-      this.count++;
       next.run();
       // All promises that this has settled are done.
       await turn();

@@ -6,12 +6,13 @@ import { latch } from './latch.js';
 import { lostUpdate } from './lost-update.js';
 import { nothingLeft } from './nothing-left.js';
 import type { Facts, Oracle, Violation } from './oracle.js';
+import { order } from './order.js';
 import { overlap } from './overlap.js';
 import { patience } from './patience.js';
 import { tokens } from './tokens.js';
 import { trouble } from './trouble.js';
 
-const ALL: readonly Oracle[] = [overlap, lostUpdate, fence, tokens, earlyLoss, patience, idleKey, latch, nothingLeft, trouble];
+const ALL: readonly Oracle[] = [order, overlap, lostUpdate, fence, tokens, earlyLoss, patience, idleKey, latch, nothingLeft, trouble];
 
 /** Finds what all oracles find, in the order of time. */
 export function judge(history: readonly Entry[], facts: Facts): Violation[] {

@@ -1,0 +1,168 @@
+import { select } from '../history/read.js';
+import { callsOf, claimsOf, groupBy, type CallStory, type Claim } from './calls.js';
+import type { Oracle, Violation } from './oracle.js';
+
+/** Steps that are tried for one key before it stays undecided. */
+const MOST_TRIES = 200_000;
+/** ms for which the request of a caller that has gone may still have an effect, beside its lease: it is repeated, and its place in a queue expires. */
+const AFTERMATH = 62_000;
+
+/** Something that the store did to a key at one moment between two times: between a request and its reply. */
+interface Step {
+  readonly does: 'take' | 'end' | 'refuse';
+  readonly call: CallStory;
+  readonly token: number | null;
+  readonly from: number;
+  /** Infinity: it need not have happened. */
+  readonly to: number;
+}
+
+interface State {
+  /** Calls that have the key. */
+  readonly holders: readonly CallStory[];
+  /** Of the last one that had it alone. */
+  readonly token: number;
+}
+
+/**
+ * G2: the answers of a key can be put in one order that a lock with leases and tokens allows, in which each step lies between its request and its answer:
+ * nobody takes a key that another one has, each token is larger than the one before, a lease ends after the last moment at which its holder counted on it,
+ * and by a confirmed release; and nobody is refused while the key is free and no one else wants it. A search for such an order, as Wing and Gong, and Lowe
+ * ("Testing for linearizability", 2017) describe it: what was tried with the same steps done and the same state is not tried again.
+ */
+export const order: Oracle = (history, facts) => {
+  if (facts.lossy) return [];
+  const calls = callsOf(history);
+  const end = history.at(-1)?.t ?? 0;
+  const wanted = groupBy(
+    calls.flatMap((call) => call.asked.keys.map((key) => ({ key, call }))),
+    ({ key }) => key,
+  );
+  const claims = groupBy(claimsOf(calls, facts), ({ key }) => key);
+  const disturbed = select(history, 'fault').length > 0;
+  return [...wanted].flatMap(([key, ofKey]) => {
+    const all = ofKey.map(({ call }) => call);
+    const steps = [...(claims.get(key) ?? []).flatMap((claim) => stepsOf(claim)), ...refusalsOf(all, end, disturbed)];
+    const stuck = search(steps);
+    return stuck ? [violation(key, stuck)] : [];
+  });
+};
+
+function stepsOf({ call, token, to }: Claim): Step[] {
+  const { asked, granted, releasing, released } = call;
+  const isConfirmed = released?.ours === true && releasing !== undefined;
+  const end = isConfirmed ? Math.max(released.t, granted!.t + asked.minHold) : Infinity;
+  return [
+    { does: 'take', call, token, from: asked.t, to: granted!.t },
+    { does: 'end', call, token, from: isConfirmed ? Math.min(to, releasing.t) : to, to: end },
+  ];
+}
+
+/** Single tries that found the key taken, though nobody else was asking for it: somebody must have had it. */
+function refusalsOf(calls: readonly CallStory[], end: number, disturbed: boolean): Step[] {
+  return calls.flatMap((call): Step[] => {
+    const { asked, granted, ended } = call;
+    if (asked.patience !== 0 || granted || ended?.outcome !== 'timeout') return [];
+    const mayAsk = (other: CallStory): boolean => {
+      const answered = other.granted?.t ?? other.ended?.t ?? other.killed ?? end;
+      const isGone = other.granted === undefined && (disturbed || other.ended?.outcome !== 'timeout');
+      return other !== call && other.asked.t <= ended.t && answered + (isGone ? AFTERMATH : 0) >= asked.t;
+    };
+    return calls.some(mayAsk) ? [] : [{ does: 'refuse', call, token: null, from: asked.t, to: ended.t }];
+  });
+}
+
+/** The first step that has its place in none of the orders, or `undefined`: there is an order, or too many to try. */
+function search(all: readonly Step[]): Step | undefined {
+  const steps = [...all].sort((a, b) => a.from - b.from || a.to - b.to);
+  const takeOf = new Map(steps.flatMap((step, i) => (step.does === 'take' ? [[step.call, i] as const] : [])));
+  const done = new Uint8Array(steps.length);
+  const tried = new Set<string>();
+  let stuck: { step: Step; depth: number } | undefined;
+  let tries = 0;
+  let first = 0;
+
+  /** Those that may come next: they began before any that is not done had to be over. The one that must be over first comes first. */
+  const candidates = (): { list: number[]; next: Step | undefined } => {
+    while (first < steps.length && done[first]) first++;
+    let limit = Infinity;
+    let next: Step | undefined;
+    const list: number[] = [];
+    for (let i = first; i < steps.length && steps[i]!.from <= limit; i++) {
+      const step = steps[i]!;
+      if (done[i]) continue;
+      list.push(i);
+      if (step.to < limit) [limit, next] = [step.to, step];
+    }
+    const isReady = (i: number): boolean => steps[i]!.from <= limit && (steps[i]!.does !== 'end' || done[takeOf.get(steps[i]!.call)!] === 1);
+    return { list: list.filter(isReady).sort((a, b) => steps[a]!.to - steps[b]!.to), next };
+  };
+  const nameOf = (state: State, list: readonly number[]): string => {
+    const last = list.at(-1) ?? first;
+    return `${first} ${done.subarray(first, Math.max(last + 1, first)).join('')} ${state.token} ${state.holders.map(({ asked }) => asked.id).sort().join()}`;
+  };
+
+  interface Level {
+    readonly state: State;
+    readonly list: readonly number[];
+    readonly first: number;
+    at: number;
+  }
+  const enter = (state: State): Level | undefined => {
+    const { list, next } = candidates();
+    if (!next) return undefined;
+    const name = nameOf(state, list);
+    const isNew = !tried.has(name);
+    tried.add(name);
+    if (levels.length > (stuck?.depth ?? -1)) stuck = { step: next, depth: levels.length };
+    return { state, list: isNew ? list : [], first, at: 0 };
+  };
+  const levels: Level[] = [];
+  let level = enter({ holders: [], token: -Infinity });
+  while (level) {
+    const index = level.list[level.at++];
+    if (index === undefined) {
+      const before = levels.pop();
+      if (!before) return stuck!.step;
+      done[before.list[before.at - 1]!] = 0;
+      first = before.first;
+      level = before;
+      continue;
+    }
+    const state = after(level.state, steps[index]!);
+    if (!state) continue;
+    if (++tries > MOST_TRIES) return undefined;
+    done[index] = 1;
+    levels.push(level);
+    level = enter(state);
+  }
+  return undefined;
+}
+
+/** What a step makes of a key; `undefined`: it was not possible. */
+function after({ holders, token }: State, step: Step): State | undefined {
+  const { call } = step;
+  const { asked } = call;
+  if (step.does === 'end') return { holders: holders.filter((each) => each !== call), token };
+  const others = holders.filter((each) => each.asked.chain !== asked.chain);
+  if (step.does === 'refuse') return others.length > 0 ? { holders, token } : undefined;
+  if (others.some((each) => each.asked.mode === 'alone' || asked.mode === 'alone')) return undefined;
+  const permits = others.reduce((sum, each) => sum + (each.asked.count ?? 1), asked.count ?? 1);
+  if (asked.mode === 'permits' && permits > asked.permits!) return undefined;
+  const isNested = holders.length > others.length;
+  if (step.token === null || asked.mode === 'permits') return { holders: [...holders, call], token };
+  // A reader has the token of the last write.
+  const isLarge = asked.mode === 'read' || isNested ? step.token >= token : step.token > token;
+  if (!isLarge) return undefined;
+  return { holders: [...holders, call], token: asked.mode === 'alone' ? step.token : token };
+}
+
+function violation(key: string, { does, call, token, to }: Step): Violation {
+  const { asked } = call;
+  const what = {
+    take: `${asked.id} (${asked.mode}, token ${token}) has it`,
+    end: `${asked.id} has given it back`,
+    refuse: `${asked.id} is refused`,
+  }[does];
+  return { oracle: 'order', guarantee: 'G2', kind: asked.kind, key, at: to, what: `there is no order of events in which ${what}` };
+}
