@@ -80,7 +80,9 @@ function search(all: readonly Step[]): Step | undefined {
   const tried = new Set<string>();
   let stuck: { step: Step; depth: number } | undefined;
   let tries = 0;
+  /** The first that is not done, and the last that has ever been. */
   let first = 0;
+  let last = 0;
 
   /** Those that may come next: they began before any that is not done had to be over. The one that must be over first comes first. */
   const candidates = (): { list: number[]; next: Step | undefined } => {
@@ -97,9 +99,9 @@ function search(all: readonly Step[]): Step | undefined {
     const isReady = (i: number): boolean => steps[i]!.from <= limit && (steps[i]!.does !== 'end' || done[takeOf.get(steps[i]!.call)!] === 1);
     return { list: list.filter(isReady).sort((a, b) => steps[a]!.to - steps[b]!.to), next };
   };
-  const nameOf = (state: State, list: readonly number[]): string => {
-    const last = list.at(-1) ?? first;
-    return `${first} ${done.subarray(first, Math.max(last + 1, first)).join('')} ${state.token} ${state.holders.map(({ asked }) => asked.id).sort().join()}`;
+  const nameOf = ({ token, holders }: State): string => {
+    const ids = holders.map(({ asked }) => asked.id).sort();
+    return `${first} ${done.subarray(first, last + 1).join('')} ${token} ${ids.join()}`;
   };
 
   interface Level {
@@ -111,7 +113,7 @@ function search(all: readonly Step[]): Step | undefined {
   const enter = (state: State): Level | undefined => {
     const { list, next } = candidates();
     if (!next) return undefined;
-    const name = nameOf(state, list);
+    const name = nameOf(state);
     const isNew = !tried.has(name);
     tried.add(name);
     if (levels.length > (stuck?.depth ?? -1)) stuck = { step: next, depth: levels.length };
@@ -133,6 +135,7 @@ function search(all: readonly Step[]): Step | undefined {
     if (!state) continue;
     if (++tries > MOST_TRIES) return undefined;
     done[index] = 1;
+    last = Math.max(last, index);
     levels.push(level);
     level = enter(state);
   }
