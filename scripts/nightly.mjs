@@ -17,6 +17,7 @@ export const COMMANDS = {
   package: ['tsx scripts/check-package.mjs'],
   examples: ['tsx scripts/check-examples.mjs'],
   matrix: ['tsx scripts/check-matrix.mjs'],
+  simulate: ['tsx test/simulation/main.ts'],
   chaos: ['tsx test/chaos/run.ts'],
   soak: ['node --expose-gc --import tsx test/chaos/soak.ts'],
 };

@@ -10,9 +10,11 @@ const HELP = `npm run nightly -- simulate [options]
 
   --seed <n>        the seed of the first run, the others count on from it; default: a random one
   --seconds <n>     begin no run after so many seconds; default: 20
+  --ci              for so many seconds runs from seed 1, then as long from a random one
   --runs <n>        at most so many runs
+  --length <n>      ms of each run in which faults strike; default: 15000
   --store <names>   with commas: ${['records', 'observed', 'quorum'].join(',')}; default: in turn
-  --defect <text>   the title of a mutant that is put into the code
+  --defect <text>   the title of a mutant that is put into the code, with its table where two have it: 'records: …'
   --shrink          finds how many of the faults of a run that fails are enough for that
   --trace           prints the whole history`;
 
@@ -24,29 +26,31 @@ const { values: flags } = parseArgs({
     seed: { type: 'string', default: String(Math.floor(Math.random() * 1_000_000_000)) },
     seconds: { type: 'string', default: '20' },
     runs: { type: 'string', default: 'Infinity' },
+    length: { type: 'string', default: '15000' },
     store: { type: 'string', default: STORES.join(',') },
     defect: { type: 'string' },
+    ci: { type: 'boolean', default: false },
     shrink: { type: 'boolean', default: false },
     trace: { type: 'boolean', default: false },
     help: { type: 'boolean', default: false },
   },
 });
 if (flags.help) console.log(HELP);
-else process.exitCode = (await runAll()) ? 0 : 1;
+else process.exitCode = (await runAll(flags.ci ? 1 : Number(flags.seed))) && (!flags.ci || (await runAll(Number(flags.seed)))) ? 0 : 1;
 
-async function runAll(): Promise<boolean> {
+async function runAll(from: number): Promise<boolean> {
   const code = await codeOf(flags.defect);
   const stores = flags.store.split(',') as StoreKind[];
   const end = performance.now() + Number(flags.seconds) * 1000;
   const total = { runs: 0, holdings: 0, writes: 0, faults: 0 };
-  for (let seed = Number(flags.seed); total.runs < Number(flags.runs) && performance.now() < end; seed++) {
+  for (let seed = from; total.runs < Number(flags.runs) && performance.now() < end; seed++) {
     const options = optionsOf(seed, stores[seed % stores.length]!);
     const result = await simulate(code, options);
     total.runs++;
     total.writes += result.writes;
     total.faults += result.faults;
     total.holdings += result.history.filter(({ e }) => e === 'granted').length;
-    if (flags.trace) for (const entry of result.history) console.log(lineOf(entry));
+    if (flags.trace) console.log(result.history.map(lineOf).join('\n'));
     if (result.violations.length === 0) continue;
     tell(options, result);
     if (flags.shrink) {
@@ -56,15 +60,15 @@ async function runAll(): Promise<boolean> {
     }
     return false;
   }
-  console.log(`${total.runs} runs from seed ${flags.seed}: ${total.holdings} holdings, ${total.writes} guarded writes, ${total.faults} faults: ok`);
+  console.log(`${total.runs} runs from seed ${from}: ${total.holdings} holdings, ${total.writes} guarded writes, ${total.faults} faults: ok`);
   return true;
 }
 
-/** Each third seed is for a store that forgets, or whose clock jumps: only the fencing tokens must be right then. */
+/** Each tenth seed is for a store that forgets, or whose clock jumps: only the fencing tokens must be right then. */
 function optionsOf(seed: number, store: StoreKind): SimulationOptions {
   const lossy = seed % 10 === 0 && store !== 'quorum';
   const groups: Group[] = lossy ? [...SURVIVABLE, FENCE_ONLY[seed % 20 === 0 ? 0 : 1]] : [...SURVIVABLE];
-  return { seed: String(seed), store, kinds: store === 'quorum' ? [...QUORUM_KINDS] : [...KINDS], groups, apps: 3, length: 15_000 };
+  return { seed: String(seed), store, kinds: store === 'quorum' ? [...QUORUM_KINDS] : [...KINDS], groups, apps: 3, length: Number(flags.length) };
 }
 
 /** With as few faults as possible, of those that strike first. */
@@ -86,14 +90,15 @@ async function shortest(
   return least;
 }
 
-function tell({ seed, store, groups, faults }: SimulationOptions, { history, violations }: SimulationResult): void {
+function tell({ seed, store, groups, faults, length }: SimulationOptions, { history, violations }: SimulationResult): void {
+  const defect = flags.defect === undefined ? '' : ` --defect '${flags.defect}'`;
   console.log(`seed ${seed}, ${store}, faults of ${groups.join(', ')}${faults === undefined ? '' : `, the first ${faults}`}`);
   for (const { oracle, guarantee, key, at, what } of violations.slice(0, 5)) {
     console.log(`FAILED ${oracle}, ${guarantee}: ${key ?? ''} at ${at.toFixed(1)} ms: ${what}`);
     const near = history.filter((entry) => entry.t > at - 3_000 && entry.t < at + 100 && (key === undefined || concerns(entry, key, history)));
     for (const entry of near.slice(-40)) console.log(`  ${lineOf(entry)}`);
   }
-  console.log(`repeat: npm run nightly -- simulate --seed ${seed} --store ${store} --runs 1${flags.defect === undefined ? '' : ` --defect '${flags.defect}'`}`);
+  console.log(`repeat: npm run nightly -- simulate --seed ${seed} --store ${store} --length ${length} --runs 1${defect}`);
 }
 
 function concerns(entry: Entry, key: string, history: readonly Entry[]): boolean {

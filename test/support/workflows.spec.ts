@@ -24,6 +24,7 @@ const OTHERS: Record<string, string[]> = {
   examples: ['faults'],
   matrix: ['faults'],
   chaos: ['faults'],
+  simulate: NONE,
   soak: ['faults'],
   lint: NONE,
   'docs:site': NONE,
