@@ -76,7 +76,11 @@ describe('order: the answers of one key', () => {
     ['are of a reader beside a writer', holds({ from: 0, token: 1 }, { from: 50, mode: 'read', token: 1 }), 1],
     ['are of a call within another of its chain', holds({ from: 0, chain: 'a' }, { from: 20, to: 40, chain: 'a', token: 1 }), 0],
     ['are of more permits than there are', holds(...[0, 20].map((from): Holding => ({ from, mode: 'permits', count: 2, permits: 3 }))), 1],
-    ['come in another order than what they tell of', holds({ from: 200, asked: 0, token: 2 }, { from: 100, to: 150, asked: 50, token: 1 }), 0],
+    [
+      'come in another order than what they tell of',
+      holds({ from: 200, asked: 0, token: 2 }, { from: 100, to: 150, asked: 50, token: 1 }),
+      0,
+    ],
     ['have tokens that no order makes grow', holds({ from: 200, asked: 0, token: 1 }, { from: 100, to: 150, asked: 50, token: 2 }), 1],
     ['have the token of the one before', holds({ from: 0, token: 5 }, { from: 150, token: 5 }), 1],
     ['are of a grant that was answered late and counts beside the next one', holds({ from: 900, to: 1_500, asked: 0 }, { from: 1_000 }), 1],

@@ -33,7 +33,9 @@ export async function codeOf(defect?: string): Promise<vm.Script> {
 }
 
 function mutantOf(defect: string): Mutant {
-  const found = readTables(resolve(root, 'test/mutants')).filter((mutant) => [mutant.defect, `${mutant.area}: ${mutant.defect}`].includes(defect));
+  const found = readTables(resolve(root, 'test/mutants')).filter((mutant) =>
+    [mutant.defect, `${mutant.area}: ${mutant.defect}`].includes(defect),
+  );
   if (found.length !== 1) throw new Error(`${found.length} mutants are called "${defect}".`);
   return found[0]!;
 }

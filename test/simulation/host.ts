@@ -7,7 +7,19 @@ import { IMMEDIATE, TIMER, type Happening, type Place, type World } from './worl
 const load = createRequire(import.meta.url);
 /** 2026 */
 const EPOCH = 1_767_225_600_000;
-const SHARED = { AbortController, AbortSignal, Buffer, DOMException, Event, EventTarget, TextDecoder, TextEncoder, URL, console, structuredClone };
+const SHARED = {
+  AbortController,
+  AbortSignal,
+  Buffer,
+  DOMException,
+  Event,
+  EventTarget,
+  TextDecoder,
+  TextEncoder,
+  URL,
+  console,
+  structuredClone,
+};
 const CLOCK = `(clock, random) => {
   const Real = Date;
   Date = class extends Real {
@@ -100,10 +112,12 @@ export class Host implements Place {
 
   private get globals(): object {
     const clear = (timer?: Timer): void => timer?.clear();
-    const set = (phase: number) => (callback: (...args: unknown[]) => void, ...args: [number?, ...unknown[]]) => {
-      const delay = phase === TIMER ? Math.max(1, Number(args.shift() ?? 1)) : 0;
-      return new Timer(this, this.timers, delay / this.rate, phase, () => callback(...args));
-    };
+    const set =
+      (phase: number) =>
+      (callback: (...args: unknown[]) => void, ...args: [number?, ...unknown[]]) => {
+        const delay = phase === TIMER ? Math.max(1, Number(args.shift() ?? 1)) : 0;
+        return new Timer(this, this.timers, delay / this.rate, phase, () => callback(...args));
+      };
     return {
       setTimeout: set(TIMER),
       setImmediate: set(IMMEDIATE),

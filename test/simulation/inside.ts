@@ -2,7 +2,14 @@
 import { randomUUID } from 'node:crypto';
 import { Locks, StoreError, type LockStore } from '../../lib/core.js';
 import { quorumStore } from '../../lib/stores/quorum/quorum.store.js';
-import { observedTable, readMessage, recordStore, type CasChange, type CasFound, type CasTable } from '../../lib/stores/records/record.store.js';
+import {
+  observedTable,
+  readMessage,
+  recordStore,
+  type CasChange,
+  type CasFound,
+  type CasTable,
+} from '../../lib/stores/records/record.store.js';
 import type { Change, Found, RecordTable, RecordWakeUps } from '../../lib/stores/records/record.store.js';
 import type { Fact, Kind } from '../chaos/history/entry.js';
 import { Random } from '../chaos/random.js';
@@ -53,7 +60,9 @@ export function startApp(order: Order, port: Port): App {
   const stopping = new AbortController();
   const opened = Array.from({ length: random.int(1, 2) }, (): OpenLocks => {
     const requestTimeout = random.pick([300, 600, 1_000]);
-    const tables = connections.map((each, i) => (order.servers[i] ? observedTable(new NetCasTable(each, requestTimeout)) : new NetTable(each, requestTimeout)));
+    const tables = connections.map((each, i) =>
+      order.servers[i] ? observedTable(new NetCasTable(each, requestTimeout)) : new NetTable(each, requestTimeout),
+    );
     const stores = tables.map((table) => recordStore(table));
     const store: LockStore = order.store === 'quorum' ? quorumStore(stores, { quarantine: QUARANTINE }) : stores[0]!;
     const locks = new Locks(store, {

@@ -60,7 +60,9 @@ async function runAll(from: number): Promise<boolean> {
     }
     return false;
   }
-  console.log(`${total.runs} runs from seed ${from}: ${total.holdings} holdings, ${total.writes} guarded writes, ${total.faults} faults: ok`);
+  console.log(
+    `${total.runs} runs from seed ${from}: ${total.holdings} holdings, ${total.writes} guarded writes, ${total.faults} faults: ok`,
+  );
   return true;
 }
 
@@ -68,7 +70,14 @@ async function runAll(from: number): Promise<boolean> {
 function optionsOf(seed: number, store: StoreKind): SimulationOptions {
   const lossy = seed % 10 === 0 && store !== 'quorum';
   const groups: Group[] = lossy ? [...SURVIVABLE, FENCE_ONLY[seed % 20 === 0 ? 0 : 1]] : [...SURVIVABLE];
-  return { seed: String(seed), store, kinds: store === 'quorum' ? [...QUORUM_KINDS] : [...KINDS], groups, apps: 3, length: Number(flags.length) };
+  return {
+    seed: String(seed),
+    store,
+    kinds: store === 'quorum' ? [...QUORUM_KINDS] : [...KINDS],
+    groups,
+    apps: 3,
+    length: Number(flags.length),
+  };
 }
 
 /** With as few faults as possible, of those that strike first. */
@@ -95,7 +104,9 @@ function tell({ seed, store, groups, faults, length }: SimulationOptions, { hist
   console.log(`seed ${seed}, ${store}, faults of ${groups.join(', ')}${faults === undefined ? '' : `, the first ${faults}`}`);
   for (const { oracle, guarantee, key, at, what } of violations.slice(0, 5)) {
     console.log(`FAILED ${oracle}, ${guarantee}: ${key ?? ''} at ${at.toFixed(1)} ms: ${what}`);
-    const near = history.filter((entry) => entry.t > at - 3_000 && entry.t < at + 100 && (key === undefined || concerns(entry, key, history)));
+    const near = history.filter(
+      (entry) => entry.t > at - 3_000 && entry.t < at + 100 && (key === undefined || concerns(entry, key, history)),
+    );
     for (const entry of near.slice(-40)) console.log(`  ${lineOf(entry)}`);
   }
   console.log(`repeat: npm run nightly -- simulate --seed ${seed} --store ${store} --length ${length} --runs 1${defect}`);

@@ -47,7 +47,7 @@ const QUIET = 1_500;
 /** Milliseconds within which apps must be closed, and all that expires is gone. */
 const LONGEST_CLOSE = 20_000;
 const LAST_TIMERS = 2_500;
-const EXPIRY = 70_000;
+const EXPIRY = 6_500;
 
 /** One run of apps and servers under faults, and what the oracles say of it. The same options give the same history. */
 export async function simulate(code: vm.Script, options: SimulationOptions): Promise<SimulationResult> {
@@ -191,7 +191,14 @@ class Simulation {
     const { world, slots } = this;
     const n = ++this.strikes;
     const app = slots[slot]!;
-    this.note('chaos', { e: 'fault', n, name: fault.name, group: fault.group, target: fault.isWide ? `server ${index}` : app.id, detail: `${lasts} ms` });
+    this.note('chaos', {
+      e: 'fault',
+      n,
+      name: fault.name,
+      group: fault.group,
+      target: fault.isWide ? `server ${index}` : app.id,
+      detail: `${lasts} ms`,
+    });
     const end = fault.strike({ app, apps: slots, server: this.servers[index]!, index, random });
     const heal = (): void => {
       if (!this.open.delete(heal)) return;

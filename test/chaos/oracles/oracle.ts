@@ -2,7 +2,18 @@ import type { Entry, Kind } from '../history/entry.js';
 import type { Leftover } from '../stores/store.js';
 import type { FencedTotals } from '../worker/fenced-counter.js';
 
-export const ORACLES = ['order', 'overlap', 'lost update', 'fence', 'tokens', 'early loss', 'liveness', 'latch', 'nothing left', 'trouble'] as const;
+export const ORACLES = [
+  'order',
+  'overlap',
+  'lost update',
+  'fence',
+  'tokens',
+  'early loss',
+  'liveness',
+  'latch',
+  'nothing left',
+  'trouble',
+] as const;
 export type OracleName = (typeof ORACLES)[number];
 
 /** Facts that are known besides the history when all is over. */

@@ -96,7 +96,8 @@ function search(all: readonly Step[]): Step | undefined {
       list.push(i);
       if (step.to < limit) [limit, next] = [step.to, step];
     }
-    const isReady = (i: number): boolean => steps[i]!.from <= limit && (steps[i]!.does !== 'end' || done[takeOf.get(steps[i]!.call)!] === 1);
+    const isReady = (i: number): boolean =>
+      steps[i]!.from <= limit && (steps[i]!.does !== 'end' || done[takeOf.get(steps[i]!.call)!] === 1);
     return { list: list.filter(isReady).sort((a, b) => steps[a]!.to - steps[b]!.to), next };
   };
   const nameOf = ({ token, holders }: State): string => {
