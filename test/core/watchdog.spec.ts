@@ -139,6 +139,19 @@ describe('the watchdog', () => {
     expect(driver.batches.length).toBeLessThanOrEqual(Math.ceil(3_000 / ttl));
   });
 
+  it('finds a tenure by its owner, and none that has ended since the first question', async () => {
+    const first = new FakeTenure(watchdog, driver, 900);
+    const find = ({ owner }: FakeTenure, key = 'key') => watchdog.tenureOf(key, owner);
+    expect(find(first)).toBe(first);
+    expect(find(first, 'another')).toBeUndefined();
+    const second = new FakeTenure(watchdog, driver, 900);
+    watchdog.remove(first.asTenure);
+    expect([find(first), find(second)]).toEqual([undefined, second]);
+    const third = new FakeTenure(watchdog, driver, 900);
+    await pass(2_000);
+    expect([find(second), find(third)]).toEqual([second, third]);
+  });
+
   it('is not kept from the leases of one store by the failure of another', async () => {
     const failing = new RenewingDriver();
     failing.answer = () => Promise.reject(outage());

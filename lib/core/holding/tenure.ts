@@ -3,6 +3,7 @@ import type { LockEvents, LockKindName } from '../model/events.js';
 import type { ResolvedOptions } from '../model/options.js';
 import type { LeaseDriver, Share } from '../store/lease-driver.js';
 import { duration, now, validity } from '../util/clock.js';
+import { LinkedEntry } from '../util/linked-list.js';
 import { promised } from '../util/promised.js';
 import type { Lifecycle } from './lifecycle.js';
 import { Turn } from './turn.js';
@@ -45,7 +46,7 @@ export interface GrantedCall {
  * One owner id at the store, from its grant to its release or loss. The callers of this process use it one after the other, each with a fencing
  * token of the reserved block, until the limits are reached.
  */
-export class Tenure {
+export class Tenure extends LinkedEntry<Tenure> {
   readonly owner: string;
   readonly kind: LockKindName;
   ttl: number;
@@ -80,6 +81,7 @@ export class Tenure {
     private nextToken: number | null,
     grantedAt: number,
   ) {
+    super();
     this.owner = owner;
     this.kind = kind;
     const ttl = (this.ttl = options.keyTimeout);
