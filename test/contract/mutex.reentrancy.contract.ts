@@ -170,21 +170,27 @@ export function reentrancyContract({ open, newKey, isFree, takeAway, lose }: Set
       expect(body).not.toHaveBeenCalled();
     });
 
-    it('says to each of many leases of it that they are lost, also if each is released when it aborts', async () => {
-      const reasons: unknown[] = [];
-      await rejection(
-        locks.using(key, async (outer) => {
+    it.each([
+      ['is held, too', false],
+      ['has been released', true],
+    ])(
+      'says to each of many leases of it that they are lost, also if each is released when it aborts; the first %s',
+      async (_, isReleased) => {
+        const reasons: unknown[] = [];
+        const call = locks.using(key, async (outer) => {
           const inner = await Promise.all(Array.from({ length: 30 }, () => locks.acquire(key, { waitTimeout: 0 })));
           for (const lease of inner)
             lease.signal.addEventListener('abort', () => {
               reasons.push(lease.signal.reason);
               void lease.release();
             });
-          await lose(outer);
-        }),
-      );
-      expect(reasons).toEqual(Array(30).fill(expect.any(LockLostError)));
-    });
+          if (isReleased) await outer.release();
+          await lose(inner[0]!);
+        });
+        await (isReleased ? call : rejection(call));
+        expect(reasons).toEqual(Array(30).fill(expect.any(LockLostError)));
+      },
+    );
 
     it('says to each call of it that the lease is lost', async () => {
       const signals: AbortSignal[] = [];

@@ -2,6 +2,7 @@ import { mayTake, passTime } from '../support/virtual-time.js';
 import os from 'node:os';
 import { performance as machine } from 'node:perf_hooks';
 import { currentLease, LockConfigError, LockLostError, Locks, type LockLogger, type LockStore } from 'nestjs-distributed-lock/core';
+import type { HeldLease } from '../../lib/core/holding/held-lease.js';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { eventually } from '../support/eventually.js';
 import { standStill } from '../support/time.js';
@@ -28,6 +29,21 @@ function open(renewBy: (real: Renew) => Renew = (real) => real) {
   const isTaken = async (key: string) => (await mutex.check({ key, owner: 'nobody' })).state === 'taken';
   return { locks, renewals, isTaken, warnings, lags };
 }
+
+it('a lease that is released while another one of its turn is being released ends with it, once (G6)', async () => {
+  const { locks, isTaken, warnings } = open();
+  await locks.using('key', async (outer) => {
+    const inner = await locks.acquire('key');
+    let isHeld: boolean | undefined;
+    (outer as HeldLease).onRelease(() => {
+      void inner.release();
+      isHeld = outer.remaining() > 0 || inner.remaining() > 0;
+    });
+    expect(await outer.release()).toBe(true);
+    expect([isHeld, await inner.release(), await isTaken('key')]).toEqual([false, true, false]);
+  });
+  expect(warnings).toEqual([]);
+});
 
 describe('a lease with renew: false', () => {
   const FIXED = { keyTimeout: 1000, renew: false };

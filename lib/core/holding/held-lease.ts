@@ -5,6 +5,7 @@ import type { Lease } from '../model/lease.js';
 import { ACQUIRE_CHECKS, type ResolvedOptions } from '../model/options.js';
 import { untilAborted } from '../util/abort.js';
 import { after, exactNow, now } from '../util/clock.js';
+import type { Lifecycle } from './lifecycle.js';
 import type { Turn } from './turn.js';
 
 type HoldTimes = Pick<ResolvedOptions, 'minHold' | 'maxHold' | 'signal'>;
@@ -12,8 +13,10 @@ type ReentryOptions = HoldTimes & Partial<Pick<ResolvedOptions, 'keyTimeout' | '
 
 const RENEW_CHECKS = only(ACQUIRE_CHECKS, 'keyTimeout');
 
-/** A lease of a local holder: that of the caller itself, or one more of a re-entrant call. */
-export class HeldLease implements Lease {
+/** A lease of a local holder: the first of a {@link Turn}, which is the turn itself, or one more of a re-entrant call. */
+export abstract class HeldLease implements Lease {
+  abstract readonly turn: Turn;
+  abstract readonly fencingToken: number | null;
   /** Whether its `maxHold` is over. */
   isOver = false;
   private isReleased = false;
@@ -27,22 +30,18 @@ export class HeldLease implements Lease {
   private abortReason: unknown;
   private limit: NodeJS.Timeout | undefined;
   private released: (() => void) | undefined;
-  /** The `maxHold` of the first lease ends the turn; that of a re-entrant lease ends only this lease. */
-  private readonly isFirst: boolean;
 
   /**
    * @param guardsBody whether a body runs under the lease, for which `close()` waits.
    * @param limitedBy names the option behind `maxHold`, for the message.
    */
-  constructor(
-    readonly turn: Turn,
+  protected constructor(
+    runtime: Lifecycle,
     readonly guardsBody: boolean,
     maxHold: number | undefined,
     private readonly limitedBy = 'maxHold',
   ) {
-    this.isFirst = turn.leases.length === 0;
-    if (guardsBody) turn.tenure.runtime.begins('body');
-    turn.add(this);
+    if (guardsBody) runtime.begins('body');
     if (maxHold !== undefined) this.limitTo(now() + maxHold);
   }
 
@@ -52,10 +51,6 @@ export class HeldLease implements Lease {
 
   get owner(): string {
     return this.turn.tenure.owner;
-  }
-
-  get fencingToken(): number | null {
-    return this.turn.fencingToken;
   }
 
   get signal(): AbortSignal {
@@ -68,13 +63,13 @@ export class HeldLease implements Lease {
   }
 
   remaining(): number {
-    return this.isReleased ? 0 : this.turn.remaining(exactNow());
+    return this.isReleased ? 0 : this.turn.validFor(exactNow());
   }
 
   assertHeld(): void {
     if (this.remaining() > 0) return;
     if (!this.isReleased) this.turn.tenure.expire();
-    throw this.turn.loss ?? new LockLostError(`The lease of "${this.key}" has been released.`, { key: this.key });
+    throw this.turn.keyLoss ?? new LockLostError(`The lease of "${this.key}" has been released.`, { key: this.key });
   }
 
   async renew(keyTimeout?: number): Promise<void> {
@@ -119,7 +114,7 @@ export class HeldLease implements Lease {
   /** Why it is no longer held. */
   get loss(): unknown {
     // A lease that was aborted by other means than its maxHold can be lost as well.
-    return this.abortReason instanceof LockLostError ? this.abortReason : (this.turn.loss ?? this.abortReason);
+    return this.abortReason instanceof LockLostError ? this.abortReason : (this.turn.keyLoss ?? this.abortReason);
   }
 
   /** `minHold`, which is covered, and `maxHold` count from this time. */
@@ -143,8 +138,8 @@ export class HeldLease implements Lease {
     // The holder keeps its lease, which is still renewed.
     const isFixed = renew === false && keyTimeout !== undefined && keyTimeout < (maxHold ?? Infinity);
     const lease = isFixed
-      ? new HeldLease(this.turn, guardsBody, keyTimeout, 'its keyTimeout')
-      : new HeldLease(this.turn, guardsBody, maxHold);
+      ? new ReentrantLease(this.turn, guardsBody, keyTimeout, 'its keyTimeout')
+      : new ReentrantLease(this.turn, guardsBody, maxHold);
     const start = now();
     try {
       await untilAborted(this.turn.cover(minHold), signal);
@@ -163,14 +158,31 @@ export class HeldLease implements Lease {
     this.context?.runInAsyncScope(() => this.controller?.abort(this.abortReason));
   }
 
-  private limitTo(end: number): void {
+  protected limitTo(end: number): void {
     clearTimeout(this.limit);
     this.limit = after(end - now(), () => {
       if (now() < end) return this.limitTo(end);
       const reason = new LockLostError(`"${this.key}" was held for ${this.limitedBy}, and is not renewed any more.`, { key: this.key });
       this.isOver = true;
       this.abort(reason);
-      this.turn.reachedLimit(reason, this.isFirst);
+      this.turn.reachedLimit(reason, this);
     }).unref();
+  }
+}
+
+/** One more lease of a turn. Its `maxHold` ends only this lease. */
+class ReentrantLease extends HeldLease {
+  constructor(
+    readonly turn: Turn,
+    guardsBody: boolean,
+    maxHold: number | undefined,
+    limitedBy?: string,
+  ) {
+    super(turn.tenure.runtime, guardsBody, maxHold, limitedBy);
+    turn.add(this);
+  }
+
+  get fencingToken(): number | null {
+    return this.turn.fencingToken;
   }
 }

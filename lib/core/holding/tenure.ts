@@ -34,10 +34,11 @@ export interface GrantedRequest {
   readonly reserved: number;
 }
 
-/** The call of the first caller. */
+/** The call of the caller that it was granted to. */
 export interface GrantedCall {
   readonly kind: LockKindName;
-  readonly options: Pick<ResolvedOptions, 'keyTimeout' | 'renew'>;
+  readonly options: Pick<ResolvedOptions, 'keyTimeout' | 'renew' | 'label' | 'maxHold'>;
+  readonly guardsBody: boolean;
   /** The share that is held of a key that several may hold. */
   readonly share: Share | undefined;
 }
@@ -114,11 +115,12 @@ export class Tenure extends LinkedEntry<Tenure> {
     return this.askedAt === 0 ? 0 : now() - this.askedAt;
   }
 
-  beginTurn(time: number, minHold: number, label: string | undefined): Turn {
+  /** Its next caller gets a lease. */
+  beginTurn(time: number, minHold: number, { guardsBody, options }: GrantedCall): Turn {
     const token = this.nextToken;
     this.turnsLeft--;
     if (token !== null) this.nextToken = token + 1;
-    return (this.turn = new Turn(this, token, time, time + minHold, label));
+    return (this.turn = new Turn(this, token, time, time + minHold, guardsBody, options));
   }
 
   /** Milliseconds between two renewals; `Infinity`: the watchdog does not renew it. */

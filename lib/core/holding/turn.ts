@@ -1,22 +1,34 @@
 import type { LockLostError } from '../model/errors.js';
 import type { LockEvent, LockEvents } from '../model/events.js';
+import type { ResolvedOptions } from '../model/options.js';
 import { exactNow, now, validity } from '../util/clock.js';
 import { added, removed } from '../util/short-list.js';
-import type { HeldLease } from './held-lease.js';
+import { HeldLease } from './held-lease.js';
 import type { Tenure } from './tenure.js';
 import { watchdog } from './watchdog.js';
 
-/** One local caller's part of a tenure. It ends with the last of its leases: the caller's own, and one for each re-entrant call. */
-export class Turn {
-  leases: readonly HeldLease[] = [];
+const NONE: readonly HeldLease[] = [];
+
+/**
+ * One local caller's part of a tenure, and the lease that it got. It ends with the last of its leases: this one, and one for each re-entrant call. The
+ * `maxHold` of this one ends all.
+ */
+export class Turn extends HeldLease {
+  readonly turn = this;
+  /** Whether its own lease is one of them: during the callbacks of a release, too. */
+  private isOwnOpen = true;
+  /** Those of re-entrant calls. */
+  private others = NONE;
   /** Why the key is no longer ours. */
-  loss: LockLostError | undefined;
+  keyLoss: LockLostError | undefined;
   private isEnded = false;
   /** Why leases that are added now abort at once. */
   private end: LockLostError | undefined;
   private isLimited = false;
   /** Whether its key was released or handed over, as far as is known. */
   isReleaseEmitted = false;
+  /** Of the caller. */
+  readonly label: string | undefined;
 
   /** @param keepUntil end of the `minHold`, on the monotonic clock: a release before that does not free the key. */
   constructor(
@@ -24,9 +36,17 @@ export class Turn {
     readonly fencingToken: number | null,
     readonly grantedAt: number,
     public keepUntil: number,
-    /** The label of the caller. */
-    readonly label: string | undefined,
-  ) {}
+    guardsBody: boolean,
+    { label, maxHold }: Pick<ResolvedOptions, 'label' | 'maxHold'>,
+  ) {
+    super(tenure.runtime, guardsBody, maxHold);
+    this.label = label;
+  }
+
+  /** Those that are not released: a copy, because some may be released while they are aborted. */
+  get leases(): readonly HeldLease[] {
+    return this.isOwnOpen ? [this, ...this.others] : [...this.others];
+  }
 
   /** Its fields in events. */
   get event(): LockEvent & { readonly owner: string } {
@@ -34,46 +54,47 @@ export class Turn {
     return { key, kind, label: this.label, owner };
   }
 
-  /** Milliseconds for which the lease is valid for sure. */
-  remaining(time = now()): number {
-    return this.isEnded || this.loss ? 0 : Math.max(0, this.tenure.validUntil - time);
+  /** Milliseconds for which the key is ours for sure. */
+  validFor(time = now()): number {
+    return this.isEnded || this.keyLoss ? 0 : Math.max(0, this.tenure.validUntil - time);
   }
 
   add(lease: HeldLease): void {
-    this.leases = added(this.leases, lease);
+    this.others = added(this.others, lease);
     if (this.end) lease.abort(this.end);
   }
 
-  /** Ends one lease. Resolves to whether the key was ours until then. */
+  /** One lease has been released. Resolves to whether the key was ours until then. */
   remove(lease: HeldLease): Promise<boolean> {
     const time = exactNow();
-    this.leases = removed(this.leases, lease);
-    if (this.remaining(time) === 0) this.tenure.expire();
+    if (lease === this) this.isOwnOpen = false;
+    else this.others = removed(this.others, lease);
+    if (this.validFor(time) === 0) this.tenure.expire();
     watchdog.noticeStall(this.tenure, time);
-    if (this.leases.length === 0) {
+    if (!this.isOwnOpen && this.others.length === 0) {
       this.isEnded = true;
       return this.tenure.endTurn(time);
     }
     this.stopIfAllAreOver();
-    return Promise.resolve(!this.loss);
+    return Promise.resolve(!this.keyLoss);
   }
 
   /** Makes the store keep the key for this many milliseconds, even if this process dies. */
   async cover(minHold: number): Promise<void> {
     const { tenure } = this;
-    if (now() + minHold > this.keepUntil && minHold > this.remaining()) await tenure.renew(Math.max(tenure.ttl, minHold));
+    if (now() + minHold > this.keepUntil && minHold > this.validFor()) await tenure.renew(Math.max(tenure.ttl, minHold));
   }
 
   lost(reason: LockLostError): void {
-    this.loss = reason;
-    for (const lease of [...this.leases]) lease.abort(reason);
+    this.keyLoss = reason;
+    for (const lease of this.leases) lease.abort(reason);
   }
 
   /** The `maxHold` of a lease is over. */
-  reachedLimit(reason: LockLostError, endsAll: boolean): void {
-    if (endsAll) {
+  reachedLimit(reason: LockLostError, lease: HeldLease): void {
+    if (lease === this) {
       this.isLimited = true;
-      this.abort(reason);
+      this.abortAll(reason);
     }
     this.stopIfAllAreOver();
   }
@@ -84,9 +105,9 @@ export class Turn {
   }
 
   /** Its holder is asked to end. The lease is renewed meanwhile, so that no other caller gets the key before. */
-  revoke(reason: LockLostError): void {
+  askToEnd(reason: LockLostError): void {
     this.tenure.endsWithTurn = true;
-    this.abort(reason);
+    this.abortAll(reason);
   }
 
   /** Emits `released`, once. Returns whether a listener was called. */
@@ -120,12 +141,12 @@ export class Turn {
     });
   }
 
-  private abort(reason: LockLostError): void {
+  private abortAll(reason: LockLostError): void {
     this.end ??= reason;
-    for (const lease of [...this.leases]) lease.abort(reason);
+    for (const lease of this.leases) lease.abort(reason);
   }
 
   private stopIfAllAreOver(): void {
-    if (this.isLimited || (this.leases.length > 0 && this.leases.every(({ isOver }) => isOver))) this.tenure.renewAt = Infinity;
+    if (this.isLimited || this.leases.every(({ isOver }) => isOver)) this.tenure.renewAt = Infinity;
   }
 }

@@ -1,5 +1,5 @@
 import type { LockQueues } from './lock-queues.js';
-import { HeldLease } from '../holding/held-lease.js';
+import type { HeldLease } from '../holding/held-lease.js';
 import type { Lifecycle } from '../holding/lifecycle.js';
 import { Tenure, type TenureQueue, type TurnLimits } from '../holding/tenure.js';
 import { watchdog } from '../holding/watchdog.js';
@@ -133,7 +133,7 @@ export class LockQueue implements TenureQueue {
   ended(tenure: Tenure): void {
     if (!this.holders.includes(tenure)) return;
     this.holders = removed(this.holders, tenure);
-    if (!tenure.turn.loss) this.queues.keep(tenure);
+    if (!tenure.turn.keyLoss) this.queues.keep(tenure);
     while (this.mayContend) this.contend();
     this.endIfIdle();
   }
@@ -181,9 +181,7 @@ export class LockQueue implements TenureQueue {
     this.waiting.delete(waiter);
     waiter.end();
     this.adapt();
-    const { guardsBody, options } = waiter.settings;
-    const turn = tenure.beginTurn(time, minHold, options.label);
-    const lease = new HeldLease(turn, guardsBody, options.maxHold);
+    const lease = tenure.beginTurn(time, minHold, waiter.settings);
     waiter.emitGranted(this.runtime.events, lease, attempts);
     this.runtime.ends('acquire');
     waiter.resolve(lease);
