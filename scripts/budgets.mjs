@@ -6,7 +6,7 @@ import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const BUDGETS = {
-  'lib/core': 4940,
+  'lib/core': 4960,
   'lib/latch': 410,
   'lib/primitives': 900,
   'lib/nest': 2630,
@@ -28,7 +28,7 @@ const BUDGETS = {
   'lib/stores/quorum': 1470,
   test: 54_200,
   'test/chaos': 5790,
-  'test/mutants': 3780,
+  'test/mutants': 3790,
   bench: 3500,
   scripts: 4250,
 };

@@ -5,7 +5,7 @@ import type { Lease } from '../model/lease.js';
 import { ACQUIRE_CHECKS, type ResolvedOptions } from '../model/options.js';
 import { untilAborted } from '../util/abort.js';
 import { after, exactNow, now } from '../util/clock.js';
-import type { Lifecycle } from './lifecycle.js';
+import type { Tenure } from './tenure.js';
 import type { Turn } from './turn.js';
 
 type HoldTimes = Pick<ResolvedOptions, 'minHold' | 'maxHold' | 'signal'>;
@@ -14,9 +14,8 @@ type ReentryOptions = HoldTimes & Partial<Pick<ResolvedOptions, 'keyTimeout' | '
 const RENEW_CHECKS = only(ACQUIRE_CHECKS, 'keyTimeout');
 
 /** A lease of a local holder: the first of a {@link Turn}, which is the turn itself, or one more of a re-entrant call. */
-export abstract class HeldLease implements Lease {
-  abstract readonly turn: Turn;
-  abstract readonly fencingToken: number | null;
+export class HeldLease implements Lease {
+  readonly turn: Turn;
   /** Whether its `maxHold` is over. */
   isOver = false;
   private isReleased = false;
@@ -32,15 +31,19 @@ export abstract class HeldLease implements Lease {
   private released: (() => void) | undefined;
 
   /**
+   * @param turn `undefined`: it is a turn itself.
    * @param guardsBody whether a body runs under the lease, for which `close()` waits.
    * @param limitedBy names the option behind `maxHold`, for the message.
    */
-  protected constructor(
-    runtime: Lifecycle,
+  constructor(
+    turn: Turn | undefined,
+    { runtime }: Tenure,
     readonly guardsBody: boolean,
     maxHold: number | undefined,
     private readonly limitedBy = 'maxHold',
   ) {
+    this.turn = turn ?? (this as unknown as Turn);
+    turn?.add(this);
     if (guardsBody) runtime.begins('body');
     if (maxHold !== undefined) this.limitTo(now() + maxHold);
   }
@@ -51,6 +54,10 @@ export abstract class HeldLease implements Lease {
 
   get owner(): string {
     return this.turn.tenure.owner;
+  }
+
+  get fencingToken(): number | null {
+    return this.turn.token;
   }
 
   get signal(): AbortSignal {
@@ -137,9 +144,8 @@ export abstract class HeldLease implements Lease {
     this.assertHeld();
     // The holder keeps its lease, which is still renewed.
     const isFixed = renew === false && keyTimeout !== undefined && keyTimeout < (maxHold ?? Infinity);
-    const lease = isFixed
-      ? new ReentrantLease(this.turn, guardsBody, keyTimeout, 'its keyTimeout')
-      : new ReentrantLease(this.turn, guardsBody, maxHold);
+    const [limit, limitedBy] = isFixed ? [keyTimeout, 'its keyTimeout'] : [maxHold];
+    const lease = new HeldLease(this.turn, this.turn.tenure, guardsBody, limit, limitedBy);
     const start = now();
     try {
       await untilAborted(this.turn.cover(minHold), signal);
@@ -167,22 +173,5 @@ export abstract class HeldLease implements Lease {
       this.abort(reason);
       this.turn.reachedLimit(reason, this);
     }).unref();
-  }
-}
-
-/** One more lease of a turn. Its `maxHold` ends only this lease. */
-class ReentrantLease extends HeldLease {
-  constructor(
-    readonly turn: Turn,
-    guardsBody: boolean,
-    maxHold: number | undefined,
-    limitedBy?: string,
-  ) {
-    super(turn.tenure.runtime, guardsBody, maxHold, limitedBy);
-    turn.add(this);
-  }
-
-  get fencingToken(): number | null {
-    return this.turn.fencingToken;
   }
 }

@@ -120,7 +120,7 @@ export class Tenure extends LinkedEntry<Tenure> {
     const token = this.nextToken;
     this.turnsLeft--;
     if (token !== null) this.nextToken = token + 1;
-    return (this.turn = new Turn(this, token, time, time + minHold, guardsBody, options));
+    return (this.turn = new Turn(this, token, time, time + minHold, options.label, guardsBody, options.maxHold));
   }
 
   /** Milliseconds between two renewals; `Infinity`: the watchdog does not renew it. */

@@ -1,6 +1,5 @@
 import type { LockLostError } from '../model/errors.js';
 import type { LockEvent, LockEvents } from '../model/events.js';
-import type { ResolvedOptions } from '../model/options.js';
 import { exactNow, now, validity } from '../util/clock.js';
 import { added, removed } from '../util/short-list.js';
 import { HeldLease } from './held-lease.js';
@@ -14,7 +13,6 @@ const NONE: readonly HeldLease[] = [];
  * `maxHold` of this one ends all.
  */
 export class Turn extends HeldLease {
-  readonly turn = this;
   /** Whether its own lease is one of them: during the callbacks of a release, too. */
   private isOwnOpen = true;
   /** Those of re-entrant calls. */
@@ -27,20 +25,18 @@ export class Turn extends HeldLease {
   private isLimited = false;
   /** Whether its key was released or handed over, as far as is known. */
   isReleaseEmitted = false;
-  /** Of the caller. */
-  readonly label: string | undefined;
 
   /** @param keepUntil end of the `minHold`, on the monotonic clock: a release before that does not free the key. */
   constructor(
     readonly tenure: Tenure,
-    readonly fencingToken: number | null,
+    readonly token: number | null,
     readonly grantedAt: number,
     public keepUntil: number,
+    readonly label: string | undefined,
     guardsBody: boolean,
-    { label, maxHold }: Pick<ResolvedOptions, 'label' | 'maxHold'>,
+    maxHold: number | undefined,
   ) {
-    super(tenure.runtime, guardsBody, maxHold);
-    this.label = label;
+    super(undefined, tenure, guardsBody, maxHold);
   }
 
   /** Those that are not released: a copy, because some may be released while they are aborted. */
