@@ -24,6 +24,7 @@ const WORKLOADS = { w1, w2, w3, w4, w5, w6, w7, w8 };
 const OTHERS = {
   decorator: 'a decorated call on the memory store over a bare one',
   telemetry: 'CPU and bytes of a pair with metrics and traces over one without',
+  builds: 'W2 with this build next to former ones, for CPU that a change adds',
   startup: 'what 1,000 decorated methods add to the start of an app',
   list: '`locks.list()` among ten million other keys',
   bare: 'pairs on Postgres, MariaDB and files over what they must cost at least',

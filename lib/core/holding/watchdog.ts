@@ -17,7 +17,7 @@ const lookAfter = (ttl: number): number => Math.max(ttl / 40, 5);
  */
 export class Watchdog {
   private readonly tenures = new LinkedList<Tenure>();
-  /** Made by the first question for an owner since the last tick: to keep it all the time would cost each pair a microsecond (bench: w2). */
+  /** Made by the first question for an owner since the last tick: kept all the time it costs a tenth of a pair (`npm run bench -- builds`). */
   private byOwner: Map<string, Tenure> | undefined;
   private readonly alarm = new Alarm(() => this.tick());
   /** When a tenure is to be renewed, or ends. */
