@@ -4,7 +4,7 @@ import { configError } from '../core/model/errors.js';
 import { checkOptions, integerFrom, only } from '../core/model/check-options.js';
 import { ACQUIRE_CHECKS, resolveOptions, type AcquireOptions, type ResolvedOptions } from '../core/model/options.js';
 import { HOUR } from '../core/util/clock.js';
-import { patienceOf } from '../core/waiting/backoff.js';
+import { patienceOf } from '../core/waiting/caller.js';
 
 /** Options of {@link CountDownLatch}. */
 export interface CountDownLatchOptions {

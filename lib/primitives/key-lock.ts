@@ -5,7 +5,7 @@ import { abortedBy, asStoreError, configError } from '../core/model/errors.js';
 import type { Lease } from '../core/model/lease.js';
 import type { ResolvedOptions } from '../core/model/options.js';
 import type { CheckReply } from '../core/store/lease-driver.js';
-import { patienceOf } from '../core/waiting/backoff.js';
+import { patienceOf } from '../core/waiting/caller.js';
 import type { LockQueues } from '../core/waiting/lock-queues.js';
 import type { Kind } from './kinds.js';
 import { LockBase, type Lock } from './lock.js';

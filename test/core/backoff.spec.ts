@@ -1,4 +1,5 @@
-import { patienceOf, pollDelay, turnDelay } from '../../lib/core/waiting/backoff.js';
+import { pollDelay, turnDelay } from '../../lib/core/waiting/backoff.js';
+import { patienceOf } from '../../lib/core/waiting/caller.js';
 
 const least = () => 0;
 const most = () => 1;

@@ -7,8 +7,8 @@ export abstract class RepeatedRequest<Reply> {
   /** When the last request was sent, on the monotonic clock. */
   sentAt = 0;
   isAsking = false;
-  /** Resolves after {@link answered} or {@link unanswered} was called for the request under way. */
-  settled: Promise<void> = Promise.resolve();
+  /** Resolves after {@link answered} or {@link unanswered} was called for the last request. */
+  settled!: Promise<void>;
   private phase: 'idle' | 'due' | 'stopped' = 'idle';
   private timer: NodeJS.Timeout | undefined;
 

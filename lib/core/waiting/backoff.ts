@@ -1,25 +1,9 @@
-import type { ResolvedOptions } from '../model/options.js';
-
 const FASTEST_POLL = 3;
 const FIRST_POLL = 10;
 /** Milliseconds after a key was handed over. */
 const BRISK = 100;
 const SLOWEST_TURN = 500;
 const SLOWEST_AT_HEAD = 50;
-// The sum of so many draws is close to its mean, which is used instead.
-const MOST_DRAWS = 1000;
-
-/** Milliseconds that a caller waits at most: `waitTimeout`, else the sum of `retryCount - 1` random values of 1–2 × `retryInterval`. */
-export function patienceOf(options: Pick<ResolvedOptions, 'retryCount' | 'retryInterval' | 'waitTimeout'>, random = Math.random): number {
-  const { retryCount, retryInterval, waitTimeout } = options;
-  if (waitTimeout !== undefined) return waitTimeout;
-  if (retryCount === 0) return Infinity;
-  const draws = retryCount - 1;
-  if (draws > MOST_DRAWS) return draws * retryInterval * 1.5;
-  let patience = 0;
-  for (let draw = 0; draw < draws; draw++) patience += retryInterval * (1 + random());
-  return patience;
-}
 
 /**
  * Milliseconds until a waiter without a queue entry asks again. It asks often at first, because most holds are short, and then less and less

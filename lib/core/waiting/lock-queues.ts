@@ -48,7 +48,7 @@ export class LockQueues {
 
   /** The key was released, and stays taken for its minHold, if it has one. */
   keep({ key, owner, turn: { label, grantedAt, fencingToken, keepUntil } }: Tenure): void {
-    if (keepUntil <= now()) return;
+    if (keepUntil === grantedAt || keepUntil <= now()) return;
     this.kept.set(owner, { key, owner, label, grantedAt, fencingToken, keepUntil });
     this.forgetKept.setBy(keepUntil);
   }
