@@ -19,7 +19,7 @@ export function isApp(value: unknown): value is string {
  */
 export function ownerIds(app = (defaultApp ??= nameOfProgram())): (trace?: string) => string {
   const process = `${app}@${hostname()}:${globalThis.process.pid}`;
-  // `join` makes a flat string. V8 would keep the parts of a concatenation, which for a UUID take five times the memory.
+  // `join` makes a flat string. V8 would keep the parts of a concatenation, which for a UUID take five times the memory (`npm run bench -- w5`).
   return (trace) => [process, trace === undefined ? randomUUID() : `${randomUUID()};${trace}`].join(':');
 }
 

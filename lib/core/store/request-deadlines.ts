@@ -8,7 +8,7 @@ export interface TimedRequest<T extends LinkedEntry<T>> extends LinkedEntry<T> {
 
 /**
  * The requests of a store that have no answer yet, and an end for each of them. One timer serves all: a timer of its own would cost a request
- * as much as the rest of it.
+ * as much as the rest of it (`npm run bench -- w1`).
  */
 export class RequestDeadlines<T extends TimedRequest<T>> {
   /** In the order of their ends, because all have the same limit. */
