@@ -1,7 +1,6 @@
 import type { LockKindName } from '../core/model/events.js';
 import { isMeant, nearestKey, shownKey, type KeyPattern } from './key-pattern.js';
 import { LockProbe, type Holding } from './lock-probe.js';
-import { runsUnder, type Part } from './runs-under.js';
 
 /** Further conditions of `toHaveLocked`. */
 export interface LockedHow {
@@ -30,11 +29,6 @@ export interface LockMatchers<R = unknown> {
   toHaveReleasedEarly(key: KeyPattern): R;
   /** Two holdings overlapped: of one key, or of two keys that the pattern means. */
   toHaveOverlapped(key: KeyPattern): R;
-  /**
-   * The function takes the key, and has released it when its promise, Observable or async iterable ends. `parts`: methods that it must call, each
-   * from its beginning to its end while the key is held: `[shelf, 'write']`.
-   */
-  toRunUnder(locks: LockProbe, key: KeyPattern, ...parts: readonly Part[]): Promise<R>;
 }
 
 /** The result of a matcher, for its runner. */
@@ -47,10 +41,7 @@ export interface Verdict {
 
 /** The matchers as functions of what is expected of. */
 export type LockMatcherFunctions = {
-  [Name in keyof LockMatchers]: (
-    received: unknown,
-    ...expected: Parameters<LockMatchers[Name]>
-  ) => ReturnType<LockMatchers[Name]> extends Promise<unknown> ? Promise<Verdict> : Verdict;
+  [Name in keyof LockMatchers]: (received: unknown, ...expected: Parameters<LockMatchers[Name]>) => Verdict;
 };
 
 /** For `expect.extend(lockMatchers)`, in Jest and in Vitest. */
@@ -101,14 +92,6 @@ export const lockMatchers: LockMatcherFunctions = {
     const two = locks.overlap((each) => isMeant(key, each));
     const seen = two ? `these two did:\n${two.map(line).join('\n')}\n` : 'none did';
     return verdict(two !== undefined, (not) => `two holdings of ${shownKey(key)} ${not}to overlap, but ${seen}`, locks, key);
-  },
-
-  async toRunUnder(received: unknown, probe: LockProbe, key: KeyPattern, ...parts: readonly Part[]): Promise<Verdict> {
-    const locks = probeOf(probe);
-    if (typeof received !== 'function')
-      throw new TypeError('toRunUnder: expect a function that calls the method: expect(() => service.reduce()).');
-    const fault = await runsUnder(received as () => unknown, locks, (each) => isMeant(key, each), parts);
-    return verdict(fault === undefined, (not) => `the function ${not}to run under ${shownKey(key)}, but ${fault ?? 'it did'}`, locks, key);
   },
 };
 

@@ -97,9 +97,9 @@ describe('the test kit', () => {
     expectLocks().toHaveTimedOut(KEY);
   });
 
-  it('sees what runs under a lock', async () => {
-    await (expect(() => stock.reduce('apple')) as any).toRunUnder(locks, KEY);
-    await (expect(() => stock.reduce('pear')) as any).not.toRunUnder(locks, KEY);
+  it('sees the order of two locks', async () => {
+    await stock.reduce('apple');
+    await stock.reduce('pear');
     expectLocks().toHaveLockedInOrder([KEY, 'stock-pear-locks']);
     expectLocks().not.toHaveOverlapped(/^stock-/);
   });

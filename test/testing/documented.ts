@@ -13,13 +13,24 @@ export interface Setting {
 export const tests: Record<string, (setting: Setting) => Promise<void>> = {
   async 'under its lock'({ stock, shelf, locks }) {
     // #region testing-under
-    await expect(() => stock.reduce('apple')).toRunUnder(locks, 'stock-apple-locks', [shelf, 'write']);
+    let heldAtEnd: LockProbe['held'] = [];
+    jest.spyOn(shelf, 'write').mockImplementation(async () => {
+      await passTime(1_000); // a write that nobody awaits ends after the release
+      heldAtEnd = locks.held;
+    });
+    await stock.reduce('apple');
+    expect(heldAtEnd).toMatchObject([{ key: 'stock-apple-locks' }]);
     // #endregion
   },
 
   async 'commits under its lock'({ stock, database, locks }) {
     // #region testing-commit
-    await expect(() => stock.reduce('apple')).toRunUnder(locks, 'stock-apple-locks', [database, 'commit']);
+    let heldAtCommit: LockProbe['held'] = [];
+    jest.spyOn(database, 'commit').mockImplementation(async () => {
+      heldAtCommit = locks.held;
+    });
+    await stock.reduce('apple');
+    expect(heldAtCommit).toMatchObject([{ key: 'stock-apple-locks' }]);
     // #endregion
   },
 

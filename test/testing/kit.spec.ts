@@ -228,34 +228,6 @@ describe('matchers', () => {
     expect(locks).not.toHaveOverlapped('stock-1');
   });
 
-  it('toRunUnder sees each way not to', async () => {
-    const { own, locks } = await open();
-    const shelf = {
-      async write() {
-        await new Promise((resolve) => setImmediate(resolve));
-      },
-    };
-    const under = (work: () => unknown, ...parts: [object, string][]) => expect(work).toRunUnder(locks, 'k', ...parts);
-    await under(() => own.using('k', () => shelf.write()), [shelf, 'write']);
-    await expect(() => own.using('other', async () => {})).not.toRunUnder(locks, 'k');
-    await expect(under(() => own.acquire('k').then(() => undefined))).rejects.toThrow('it still holds it at its end');
-    await locks.faults.lose('k');
-    await passTime(10_000);
-    for (const [what, work, method = 'write'] of [
-      ['it did not take it', () => own.using('other', () => shelf.write())],
-      ['Object.write was not called', () => own.using('k', async () => {})],
-      ['ended only after its release', () => own.using('k', async () => void shelf.write())],
-      ['Object.write was called without it', () => shelf.write().then(() => own.using('k', () => shelf.write()))],
-      ['it failed: Error: sold out', () => own.using('k', () => Promise.reject(new Error('sold out')))],
-      ['Object.wrote is no method', () => undefined, 'wrote'],
-      ['the lease was lost meanwhile', () => own.using('k', () => locks.faults.lose('k'), { onLost: 'ignore' })],
-    ] as [string, () => unknown, string?][]) {
-      await expect(under(work, [shelf, method])).rejects.toThrow(what);
-    }
-    expect(Object.keys(shelf)).toEqual(['write']);
-    expect(await shelf.write()).toBeUndefined();
-  });
-
   it('take a probe only', () => {
     expect(() => expect({}).toHoldNothing()).toThrow('Lock matchers take a LockProbe');
   });
