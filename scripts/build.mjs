@@ -3,7 +3,7 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { cp, mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import './embed-lua.mjs';
 import './embed-page.mjs';
@@ -48,27 +48,41 @@ for (const [file, names] of [
   const up = '../'.repeat(file.split('/').length);
   await writeFile(new URL(`dist/esm/${file}.js`, root), `export { ${names} } from '${up}cjs/${file}.js';\n`);
 }
+// The contracts are for one program, the tests of a store, which may be of any kind: they are shipped once.
+await removeFrom('dist/esm/testing/store', '.js');
+const contracts = 'casTableContract, recordTableContract, storeContract';
+await writeFile(new URL('dist/esm/testing/store.js', root), `export { ${contracts} } from '../../cjs/testing/store.js';\n`);
 await keepTypes();
 for (const file of ['collection.json', 'nest-add/schema.json']) {
   await cp(new URL(`scripts/schematics/${file}`, root), new URL(`dist/schematics/${file}`, root));
 }
 
-/** Keeps the types that an entry leads to, for both builds. The text is the same in both. */
+/** Keeps the types that an entry leads to, once: the text is the same for both builds, and the entries of the ESM build lead to those of the other one. */
 async function keepTypes() {
-  const esm = fileURLToPath(new URL('dist/esm', root));
   const { exports } = JSON.parse(await readFile(new URL('package.json', root), 'utf8'));
+  const entries = Object.values(exports).flatMap((entry) => (entry.import ? [entry.import.types.replace('./dist/esm/', '')] : []));
   const wanted = new Set();
   const want = async (file) => {
     if (wanted.has(file)) return;
     wanted.add(file);
-    for (const [, path] of (await readFile(file, 'utf8')).matchAll(/(?:from |import\(|import )['"](\..+)\.js['"]/g))
-      await want(join(dirname(file), `${path}.d.ts`));
+    const text = await readFile(new URL(`dist/esm/${file}`, root), 'utf8');
+    await writeFile(new URL(`dist/cjs/${file}`, root), text);
+    for (const [, path] of text.matchAll(/(?:from |import\(|import )['"](\..+)\.js['"]/g)) await want(join(dirname(file), `${path}.d.ts`));
   };
-  for (const { import: entry } of Object.values(exports)) if (entry) await want(fileURLToPath(new URL(entry.types, root)));
-  for (const name of await readdir(esm, { recursive: true })) {
-    if (!name.endsWith('.d.ts')) continue;
-    const file = join(esm, name);
-    if (wanted.has(file)) await cp(file, file.replace(esm, fileURLToPath(new URL('dist/cjs', root))));
-    else await rm(file);
+  for (const entry of entries) await want(entry);
+  await removeFrom('dist/esm', '.d.ts');
+  for (const entry of entries) {
+    const folder = `${join(...entry.split('/').map(() => '..'), 'cjs', dirname(entry))}/`;
+    const text = await readFile(new URL(`dist/cjs/${entry}`, root), 'utf8');
+    // A module of another package that is extended must be the one that ESM programs import.
+    const isExtension = text.includes('declare module');
+    const own = isExtension ? text.replaceAll("from './", `from '${folder}`) : `export * from '${folder}${basename(entry, '.d.ts')}.js';\n`;
+    await writeFile(new URL(`dist/esm/${entry}`, root), own);
+  }
+}
+
+async function removeFrom(folder, ending) {
+  for (const name of await readdir(new URL(folder, root), { recursive: true })) {
+    if (name.endsWith(ending)) await rm(new URL(`${folder}/${name}`, root));
   }
 }

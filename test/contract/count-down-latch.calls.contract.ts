@@ -11,7 +11,7 @@ import {
 import { eventually } from '../support/eventually.js';
 import { firstTurnAfterStandingStill } from '../support/time.js';
 import { counting, deaf, failing, held, losing, refusal, silent } from './misbehaviour.js';
-import { latchOpener, type LatchMisbehaviour } from '../../lib/testing/store/open-latches.js';
+import { latchOpener, type LatchMisbehaviour } from './open-latches.js';
 import type { MakeStore } from '../../lib/testing/store/open-locks.js';
 import { rejection, timed } from '../../lib/testing/store/rejection.js';
 

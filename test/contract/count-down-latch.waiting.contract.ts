@@ -5,7 +5,7 @@ import { eventually } from '../support/eventually.js';
 import { signalAfter } from '../support/time.js';
 import { gate } from '../../lib/testing/store/gate.js';
 import { changing, counting, deaf, failing, outage, silent } from './misbehaviour.js';
-import { latchOpener, type LatchMisbehaviour } from '../../lib/testing/store/open-latches.js';
+import { latchOpener, type LatchMisbehaviour } from './open-latches.js';
 import type { MakeStore } from '../../lib/testing/store/open-locks.js';
 import { rejection, timed } from '../../lib/testing/store/rejection.js';
 import { patient } from './setting.js';

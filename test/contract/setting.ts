@@ -4,7 +4,7 @@ import { gate } from '../../lib/testing/store/gate.js';
 import { type Kind, MUTEX } from '../../lib/testing/store/kinds.js';
 import { queued } from './misbehaviour.js';
 import {
-  type StoreExtra,
+  type DriverExtra,
   locksOpener,
   type LocksOpener,
   type MakeStore,
@@ -28,7 +28,7 @@ export interface Waiter {
 export interface Setting extends LocksOpener {
   readonly makeStore: MakeStore;
   /** Tests of what only some drivers offer. */
-  where(extra: StoreExtra, tests: () => void): void;
+  where(extra: DriverExtra, tests: () => void): void;
   /** Whether somebody else could take it now. */
   isFree(key: string): Promise<boolean>;
   /** Takes the key from its holder, who does not know of it. */

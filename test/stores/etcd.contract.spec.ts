@@ -1,5 +1,5 @@
 import { etcdStore } from 'nestjs-distributed-lock/etcd';
-import { storeContract } from 'nestjs-distributed-lock/testing/store';
+import { wholeStoreContract } from '../contract/store.contracts.js';
 import { shared } from '../support/shared-server.ask.js';
 
 let url: string;
@@ -7,4 +7,4 @@ beforeAll(async () => {
   ({ url } = await shared('etcd'));
 });
 
-storeContract('etcd', () => etcdStore({ endpoints: [url], prefix: `test-${process.pid}/`, requestTimeout: 5000 }));
+wholeStoreContract('etcd', () => etcdStore({ endpoints: [url], prefix: `test-${process.pid}/`, requestTimeout: 5000 }));

@@ -3,14 +3,14 @@ import { Locks } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import type { KeyRecord, LatchRecord } from '../../lib/stores/records/record.work.js';
 import { engineContract } from '../contract/engine.contracts.js';
-import { storeContract } from 'nestjs-distributed-lock/testing/store';
+import { wholeStoreContract } from '../contract/store.contracts.js';
 import { eventually } from '../support/eventually.js';
 import { memoryAndRemains, rowsOf } from './memory/setting.js';
 
 const { store, remains } = memoryAndRemains();
 const rows = rowsOf(store);
 
-storeContract('memory', () => store);
+wholeStoreContract('memory', () => store);
 engineContract(
   'memory',
   () => store,

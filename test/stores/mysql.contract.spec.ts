@@ -1,5 +1,5 @@
 import { mysqlStore } from 'nestjs-distributed-lock/mysql';
-import { storeContract } from 'nestjs-distributed-lock/testing/store';
+import { wholeStoreContract } from '../contract/store.contracts.js';
 import { sharedMariadb } from '../support/shared-server.js';
 
 let url: string;
@@ -7,4 +7,4 @@ beforeAll(async () => {
   ({ url } = await sharedMariadb());
 });
 
-storeContract('MariaDB', () => mysqlStore({ url, schema: 'create', requestTimeout: 2000 }), { without: ['wakeUps', 'bus'] });
+wholeStoreContract('MariaDB', () => mysqlStore({ url, schema: 'create', requestTimeout: 2000 }), { without: ['wakeUps', 'bus'] });

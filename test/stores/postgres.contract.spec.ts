@@ -1,7 +1,7 @@
 import { postgresStore } from 'nestjs-distributed-lock/postgres';
-import { storeContract } from 'nestjs-distributed-lock/testing/store';
+import { wholeStoreContract } from '../contract/store.contracts.js';
 import { usePostgres } from './postgres/setting.js';
 
 const setting = usePostgres();
 
-storeContract('postgres', () => postgresStore({ url: setting.url }));
+wholeStoreContract('postgres', () => postgresStore({ url: setting.url }));

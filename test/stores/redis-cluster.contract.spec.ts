@@ -1,5 +1,5 @@
 import { redisStore } from 'nestjs-distributed-lock/redis';
-import { storeContract } from 'nestjs-distributed-lock/testing/store';
+import { wholeStoreContract } from '../contract/store.contracts.js';
 import type { ClusterNode, RedisCluster } from '../support/redis-cluster.js';
 import { sharedCluster } from '../support/shared-cluster.js';
 
@@ -8,4 +8,4 @@ beforeAll(async () => {
   cluster = await sharedCluster();
 });
 
-storeContract('redis cluster', () => redisStore({ cluster: cluster.addresses }));
+wholeStoreContract('redis cluster', () => redisStore({ cluster: cluster.addresses }));

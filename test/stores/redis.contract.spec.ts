@@ -1,5 +1,5 @@
 import { redisStore, type NodeRedisClient } from 'nestjs-distributed-lock/redis';
-import { storeContract } from 'nestjs-distributed-lock/testing/store';
+import { wholeStoreContract } from '../contract/store.contracts.js';
 import { clientName, closeNodeRedis, storeOver } from '../support/redis-clients.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
 
@@ -13,6 +13,6 @@ afterEach(async () => {
 });
 afterAll(() => server.stop());
 
-storeContract(clientName === 'ioredis' ? 'redis' : `redis over ${clientName}`, () =>
+wholeStoreContract(clientName === 'ioredis' ? 'redis' : `redis over ${clientName}`, () =>
   redisStore(storeOver({ options: { path: server.path } }, (client) => lent.push(client))),
 );

@@ -1,5 +1,5 @@
 import { zookeeperStore } from 'nestjs-distributed-lock/zookeeper';
-import { storeContract } from 'nestjs-distributed-lock/testing/store';
+import { wholeStoreContract } from '../contract/store.contracts.js';
 import { shared } from '../support/shared-server.ask.js';
 
 let connectionString: string;
@@ -7,4 +7,6 @@ beforeAll(async () => {
   ({ connectionString } = await shared('zookeeper'));
 });
 
-storeContract('zookeeper', () => zookeeperStore({ connectionString: `${connectionString}/test-${process.pid}`, requestTimeout: 5000 }));
+wholeStoreContract('zookeeper', () =>
+  zookeeperStore({ connectionString: `${connectionString}/test-${process.pid}`, requestTimeout: 5000 }),
+);

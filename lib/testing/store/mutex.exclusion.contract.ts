@@ -1,7 +1,6 @@
 import type { Locks } from '../../locks.js';
-import { SHORT_LEASE } from './in-time.js';
 import type { Kind } from './kinds.js';
-import { locksOpener, type MakeStore } from './open-locks.js';
+import { locksOpener, type MakeStore, SHORT_LEASE } from './open-locks.js';
 import { renewalBy, renewing } from './renewing.js';
 import { SharedCounter } from './shared-counter.js';
 import { describe, expect, it } from './runner.js';

@@ -8,13 +8,17 @@ import { afterEach } from './runner.js';
 /** A part that a store may lack. */
 export type StoreExtra =
   | 'wakeUps'
-  | 'extend'
   | 'inspector'
   | 'bus'
   /** The keys are listed: `RecordTable.keys`. */
   | 'keys'
   | 'semaphore'
-  | 'countDownLatch'
+  | 'countDownLatch';
+
+/** A part that a driver may lack. */
+export type DriverExtra =
+  | StoreExtra
+  | 'extend'
   /** A release offers the key to all waiters that may have it, also to those behind the first; and the first readers get one token. */
   | 'oneServer';
 
@@ -22,11 +26,11 @@ export type StoreExtra =
 export interface MakeStore {
   (): LockStore;
   /** Parts that its drivers lack. */
-  readonly without?: readonly StoreExtra[];
+  readonly without?: readonly DriverExtra[];
 }
 
 /** Tests of what only some drivers offer. */
-export function where(makeStore: MakeStore, extra: StoreExtra, tests: () => void): void {
+export function where(makeStore: MakeStore, extra: DriverExtra, tests: () => void): void {
   if (!makeStore.without?.includes(extra)) tests();
 }
 
@@ -48,6 +52,12 @@ export interface LocksOpener {
   /** The kind's own driver, for requests that a test makes by itself; of new Locks if no others are given. */
   driver(of?: Locks): LeaseDriver;
 }
+
+/**
+ * Milliseconds: a lease that a test waits to see the end of. On a busy machine it may be over before the next line, so nothing may depend on its being held.
+ * Every other lease on a real clock is at least 5 s long.
+ */
+export const SHORT_LEASE = 100;
 
 let keys = 0;
 

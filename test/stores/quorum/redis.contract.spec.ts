@@ -1,10 +1,10 @@
-import { storeContract } from 'nestjs-distributed-lock/testing/store';
+import { wholeStoreContract } from '../../contract/store.contracts.js';
 import { quorumStore } from 'nestjs-distributed-lock/quorum';
 import { useQuorum } from './setting.js';
 
 const setting = useQuorum(3);
 
-storeContract(
+wholeStoreContract(
   'a quorum of three Redis servers',
   () => quorumStore(setting.servers.map(setting.store), { quarantine: 0, memberTimeout: 1_000 }),
   { without: ['semaphore', 'countDownLatch', 'extend', 'bus', 'oneServer'] },

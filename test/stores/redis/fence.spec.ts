@@ -1,6 +1,6 @@
 import { LockConfigError } from 'nestjs-distributed-lock/core';
 import { eventually } from '../../support/eventually.js';
-import { SHORT_LEASE } from '../../../lib/testing/store/in-time.js';
+import { SHORT_LEASE } from '../../contract/in-time.js';
 import { endOf, useRedis } from './setting.js';
 import { woken } from './waiting.js';
 

@@ -2,7 +2,7 @@ import type { Lock, Locks } from 'nestjs-distributed-lock/core';
 import { MUTEX, SEMAPHORE_OF_ONE, WRITE_LOCK, type Kind } from '../../../lib/testing/store/kinds.js';
 import { rejection } from '../../../lib/testing/store/rejection.js';
 import { eventually, staysTrue } from '../../support/eventually.js';
-import { SHORT_LEASE } from '../../../lib/testing/store/in-time.js';
+import { SHORT_LEASE } from '../../contract/in-time.js';
 import { useRedis } from './setting.js';
 import { entriesOf, queued, woken } from './waiting.js';
 

@@ -1,13 +1,12 @@
-import type { Lease } from '../../core/model/lease.js';
-import { LockConfigError } from '../../core/model/errors.js';
-import type { LatchDriver } from '../../core/store/latch-driver.js';
-import type { Locks } from '../../locks.js';
-import { eventually } from './eventually.js';
+import type { Lease } from '../../lib/core/model/lease.js';
+import { LockConfigError } from '../../lib/core/model/errors.js';
+import type { LatchDriver } from '../../lib/core/store/latch-driver.js';
+import type { Locks } from '../../lib/locks.js';
+import { eventually } from '../../lib/testing/store/eventually.js';
 import { itInTime, SHORT_LEASE } from './in-time.js';
 import { latchOpener } from './open-latches.js';
-import type { MakeStore } from './open-locks.js';
-import { rejection, timed } from './rejection.js';
-import { beforeEach, describe, expect, it } from './runner.js';
+import type { MakeStore } from '../../lib/testing/store/open-locks.js';
+import { rejection, timed } from '../../lib/testing/store/rejection.js';
 
 /** The promises of every driver of latches to the engine above it. */
 export function latchDriverContract(makeStore: MakeStore): void {

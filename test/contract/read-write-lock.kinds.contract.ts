@@ -1,14 +1,13 @@
-import { LockConfigError } from '../../core/model/errors.js';
-import type { Lease } from '../../core/model/lease.js';
-import type { Locks } from '../../locks.js';
-import type { Lock } from '../../primitives/lock.js';
-import { eventually } from './eventually.js';
+import { LockConfigError } from '../../lib/core/model/errors.js';
+import type { Lease } from '../../lib/core/model/lease.js';
+import type { Locks } from '../../lib/locks.js';
+import type { Lock } from '../../lib/primitives/lock.js';
+import { eventually } from '../../lib/testing/store/eventually.js';
 import { SHORT_LEASE } from './in-time.js';
-import { MUTEX } from './kinds.js';
-import { locksOpener, type MakeStore } from './open-locks.js';
-import { rejection } from './rejection.js';
-import { renewing } from './renewing.js';
-import { describe, expect, it } from './runner.js';
+import { MUTEX } from '../../lib/testing/store/kinds.js';
+import { locksOpener, type MakeStore } from '../../lib/testing/store/open-locks.js';
+import { rejection } from '../../lib/testing/store/rejection.js';
+import { renewing } from '../../lib/testing/store/renewing.js';
 
 type Maker = (locks: Locks, key: string) => Lock;
 

@@ -1,0 +1,40 @@
+import type { LockStore } from 'nestjs-distributed-lock/core';
+import { storeContract, type StoreExtra } from 'nestjs-distributed-lock/testing/store';
+import { MUTEX, SEMAPHORE_OF_ONE, WRITE_LOCK } from '../../lib/testing/store/kinds.js';
+import { type DriverExtra, type MakeStore, where } from '../../lib/testing/store/open-locks.js';
+import { latchDriverContract } from './count-down-latch.driver.contract.js';
+import { leaseDriverContract } from './lease-driver.contract.js';
+import { extendContract, offersContract, yieldsContract } from './mutex.offers.contract.js';
+import { readWriteDriverContract } from './read-write-lock.driver.contract.js';
+import { keyKindsContract } from './read-write-lock.kinds.contract.js';
+import { semaphoreDriverContract } from './semaphore.driver.contract.js';
+
+/** All that a store of this package must do: the published contract, and the promises of its drivers to the engine. */
+export function wholeStoreContract(
+  name: string,
+  open: () => LockStore,
+  { without = [] }: { readonly without?: readonly DriverExtra[] } = {},
+): void {
+  const isOfStore = (extra: DriverExtra): extra is StoreExtra => extra !== 'extend' && extra !== 'oneServer';
+  storeContract(name, open, { without: without.filter(isOfStore) });
+  const makeStore: MakeStore = Object.assign(() => open(), { without });
+  const kinds = without.includes('semaphore') ? [MUTEX, WRITE_LOCK] : [MUTEX, WRITE_LOCK, SEMAPHORE_OF_ONE];
+  for (const kind of kinds)
+    describe(`a ${kind.name} on ${name}`, () => {
+      leaseDriverContract(makeStore, kind);
+      offersContract(makeStore, kind);
+    });
+  describe(`a mutex on ${name}`, () => {
+    // Requests that a driver of shared keys has not.
+    extendContract(makeStore, MUTEX);
+    yieldsContract(makeStore, MUTEX);
+  });
+  describe(`a read/write lock on ${name}`, () => readWriteDriverContract(makeStore));
+  where(makeStore, 'semaphore', () => {
+    describe(`a semaphore on ${name}`, () => semaphoreDriverContract(makeStore));
+  });
+  where(makeStore, 'countDownLatch', () => {
+    describe(`a count-down latch on ${name}`, () => latchDriverContract(makeStore));
+  });
+  keyKindsContract(makeStore);
+}
