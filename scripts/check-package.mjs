@@ -174,7 +174,8 @@ async function checkFiles(installed, tarball) {
   // The page of the dashboard is one text.
   const sources = (await filesOf(join(root, 'lib'))).filter((file) => file.endsWith('.ts') && !file.startsWith('dashboard/page/'));
   const types = new Set();
-  for (const entry of Object.values(exports)) if (entry.import) await typesBehind(join(installed, entry.import.types), types);
+  for (const { import: esm, require: cjs } of Object.values(exports))
+    for (const entry of esm ? [esm, cjs] : []) await typesBehind(join(installed, entry.types), types);
   // The types of an entry of the ESM build lead to those of the other build.
   const isTyped = (build, file) => types.has(join(installed, `dist/${build}/${file}.d.ts`));
   // The program is started, and never required. The contracts are shipped once.
