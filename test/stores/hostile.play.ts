@@ -171,7 +171,7 @@ export function hostilePlay(count: number): void {
         hear: (text) => postgres.bus.received('distributed_lock:ops', text),
       },
       { name: 'the inbox of files', samples: lines, hear: (text) => file.received(text), inbox: file },
-      { name: 'the topics of files', samples: OPERATORS.map((text) => `\u0001ops\n${text}`), hear: (text) => void file.bus.takes(text) },
+      { name: 'the topics of files', samples: OPERATORS.map((text) => `\u0001ops\n${text}`), hear: (text) => file.received(text) },
       { name: 'the inbox in memory', samples: lines, hear: (text) => memory.received(text), inbox: memory },
       { name: 'a quorum', samples: lines, hear: (text) => [postgres, file].forEach((each) => each.received(text)), inbox: new QuorumWakeUps(members, [postgres, file]) }, // prettier-ignore
     ];

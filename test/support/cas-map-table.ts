@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { MemoryBus } from '../../lib/stores/memory/operate/memory.bus.js';
+import type { Bus } from '../../lib/core/store/inspector.js';
+import { memoryBus } from '../../lib/stores/memory/memory.wakeups.js';
 import type { CasChange, CasFound, CasRow, CasTable } from '../../lib/stores/records/observed/cas.table.js';
 import { MapWakeUps } from './map-table.js';
 
@@ -7,7 +8,7 @@ import { MapWakeUps } from './map-table.js';
 export class CasMapData {
   readonly rows = new Map<string, CasRow>();
   readonly inboxes = new Map<string, (text: string) => void>();
-  readonly bus = new MemoryBus();
+  readonly bus = memoryBus();
   /** Of all writes. */
   count = 1;
   /** Another one is another store, with other rows at the same place. */
@@ -33,7 +34,7 @@ export class CasMapTable implements CasTable {
   readonly name = 'map';
   readonly requestTimeout: number;
   readonly place: string;
-  readonly bus: MemoryBus;
+  readonly bus: Bus;
   readonly wakeUps: MapWakeUps | undefined;
   readonly count: (() => Promise<number>) | undefined;
   private replaced = (_store?: string): void => undefined;

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { MemoryBus } from '../../lib/stores/memory/operate/memory.bus.js';
+import type { Bus } from '../../lib/core/store/inspector.js';
+import { memoryBus } from '../../lib/stores/memory/memory.wakeups.js';
 import { type Change, type Found, type RecordTable, type RecordWakeUps, TOUCH, VOID } from '../../lib/stores/records/record.table.js';
 
 interface Row {
@@ -13,7 +14,7 @@ interface Row {
 export class MapData {
   readonly rows = new Map<string, Row>();
   readonly inboxes = new Map<string, (text: string) => void>();
-  readonly bus = new MemoryBus();
+  readonly bus = memoryBus();
   /** Milliseconds by which the table's clock is ahead of ours, which is the wall's or nearly. */
   offset = Date.now() - performance.now();
 }
@@ -27,7 +28,7 @@ export interface MapTableHooks {
 /** The least table: a Map. Requests are applied in their order, unless the hooks delay some. */
 export class MapTable implements RecordTable {
   readonly name = 'map';
-  readonly bus: MemoryBus;
+  readonly bus: Bus;
   readonly wakeUps?: RecordWakeUps;
 
   constructor(

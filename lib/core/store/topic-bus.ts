@@ -5,6 +5,19 @@ import type { Bus, BusTopic } from './inspector.js';
 /** Subscribes a connection to a channel, or ends that. */
 export type Subscribe = (verb: 'subscribe' | 'unsubscribe', channel: string) => Promise<unknown>;
 
+/** What differs from store to store. */
+export interface TopicBusOptions {
+  /** The name of the inbox, and what opens it. */
+  readonly connection: string;
+  readonly open: Bus['open'];
+  /** Milliseconds within which the connection must answer. Default: there is none that has to. */
+  readonly requestTimeout?: number;
+  /** Resolves to how many connections receive the text. `Infinity`: the store does not say, and who asks waits for the whole time that answers may take. */
+  readonly publish: (channel: string, text: string) => Promise<number>;
+  /** Processes on other data must not receive each other's messages. Default: a channel is named as its topic. */
+  readonly channelOf?: (topic: BusTopic) => string;
+}
+
 interface Topic {
   readonly listeners: Set<(text: string) => void>;
   /** Settles when its messages arrive, or cannot. */
@@ -12,7 +25,10 @@ interface Topic {
 }
 
 /** The listeners of each topic. Messages come over the connection of the inbox: a process that has never waited receives none. */
-export abstract class TopicBus implements Bus {
+export class TopicBus implements Bus {
+  readonly connection: string;
+  readonly open: Bus['open'];
+  private readonly channelOf: (topic: BusTopic) => string;
   /** Topics by channel. */
   private readonly topics = new Map<string, Topic>();
   /** `undefined`: there is no connection that needs to know what is listened to, or it does not answer. */
@@ -20,18 +36,15 @@ export abstract class TopicBus implements Bus {
   /** Settles when the last request to the connection is over: some clients take one at a time. */
   private idle: Promise<unknown> = Promise.resolve();
 
-  /**
-   * @param connection the name of the inbox.
-   * @param open opens the inbox.
-   * @param requestTimeout milliseconds within which the connection must answer.
-   */
-  constructor(
-    readonly connection: string,
-    readonly open: Bus['open'],
-    private readonly requestTimeout: number,
-  ) {}
+  constructor(private readonly options: TopicBusOptions) {
+    this.connection = options.connection;
+    this.open = options.open;
+    this.channelOf = options.channelOf ?? String;
+  }
 
-  abstract publish(topic: BusTopic, text: string): Promise<number>;
+  publish(topic: BusTopic, text: string): Promise<number> {
+    return this.options.publish(this.channelOf(topic), text);
+  }
 
   async listen(topic: BusTopic, hear: (text: string) => void): Promise<() => void> {
     const channel = this.channelOf(topic);
@@ -59,13 +72,8 @@ export abstract class TopicBus implements Bus {
     for (const hear of [...(this.topics.get(channel)?.listeners ?? [])]) hear(text);
   }
 
-  protected isListenedTo(channel: string): boolean {
+  isListenedTo(channel: string): boolean {
     return this.topics.has(channel);
-  }
-
-  /** Processes on other data must not receive each other's messages. */
-  protected channelOf(topic: BusTopic): string {
-    return topic;
   }
 
   /**
@@ -77,10 +85,8 @@ export abstract class TopicBus implements Bus {
     if (!subscribe) return Promise.resolve();
     this.idle = this.idle.then(async () => {
       if (subscribe !== this.subscribe) return;
-      const isSettled = await isSettledWithin(
-        this.requestTimeout,
-        promised(() => subscribe(...request)),
-      );
+      const reply = promised(() => subscribe(...request));
+      const isSettled = await isSettledWithin(this.options.requestTimeout ?? Infinity, reply);
       if (!isSettled && subscribe === this.subscribe) this.subscribe = undefined;
     });
     return this.idle;

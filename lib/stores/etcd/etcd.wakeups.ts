@@ -1,10 +1,10 @@
 import { randomUUID } from 'node:crypto';
 import type { StoreError } from '../../core/model/errors.js';
 import { Inbox, type InboxConnection } from '../../core/store/inbox.js';
+import { TopicBus } from '../../core/store/topic-bus.js';
 import type { RecordWakeUps } from '../records/record.table.js';
 import { readMessage } from '../records/record.texts.js';
 import { base64, endOf, textOf, type EtcdClient } from './etcd.client.js';
-import { EtcdBus } from './operate/etcd.bus.js';
 
 /** A message of a watch. */
 interface Watched {
@@ -15,7 +15,7 @@ interface Watched {
 /** The inbox of this process: each put of a key that begins with its name is a message. One stream watches it, and what goes to all processes. */
 export class EtcdWakeUps extends Inbox implements RecordWakeUps {
   readonly inbox = randomUUID();
-  readonly bus: EtcdBus;
+  readonly bus: TopicBus;
   private readonly own: string;
   private readonly toAll: string;
 
@@ -26,12 +26,13 @@ export class EtcdWakeUps extends Inbox implements RecordWakeUps {
     super('etcd', client.requestTimeout, 'permit its user to read the whole prefix');
     this.own = `${prefix}i/${this.inbox}/`;
     this.toAll = `${prefix}b/`;
-    this.bus = new EtcdBus(
-      this.inbox,
-      (...log) => this.openForBus(...log),
-      client.requestTimeout,
-      (topic, text) => this.put(this.toAll + topic, text),
-    );
+    // Each topic is a key, whose puts are watched.
+    this.bus = new TopicBus({
+      connection: this.inbox,
+      open: (...log) => this.openForBus(...log),
+      requestTimeout: client.requestTimeout,
+      publish: (topic, text) => this.put(this.toAll + topic, text).then(() => Infinity),
+    });
   }
 
   protected read(text: string): boolean {

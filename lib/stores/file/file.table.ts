@@ -7,7 +7,6 @@ import type { StoreDoctor } from '../../core/store/store-doctor.js';
 import { dateOf, HOUR, now } from '../../core/util/clock.js';
 import { RecordSweep } from '../records/record.sweep.js';
 import { type Change, type Found, type RecordTable, TOUCH, VOID } from '../records/record.table.js';
-import type { FileBus } from './operate/file.bus.js';
 import { FileChain, isCode, namesIn, tryTo, type State, type Tail } from './file.chain.js';
 import { BOOT, clock, isOfDead, processesOf, startOfKernel, withoutDead } from './file.host.js';
 import { FileWakeUps } from './file.wakeups.js';
@@ -27,7 +26,7 @@ const FINAL = ['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'EISDIR', 'ENAMETOOLONG', 
 export class FileTable implements RecordTable {
   readonly name = 'file';
   readonly wakeUps: FileWakeUps;
-  readonly bus: FileBus;
+  readonly bus: FileWakeUps['bus'];
   private readonly directory: string;
   private readonly keysFolder: string;
   private readonly drafts: string;

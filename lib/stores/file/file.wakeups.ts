@@ -3,9 +3,9 @@ import { type FSWatcher, lstatSync, mkdirSync, readdirSync, readFileSync, rename
 import { join } from 'node:path';
 import { StoreError } from '../../core/model/errors.js';
 import { Inbox, type InboxConnection } from '../../core/store/inbox.js';
+import { TopicBus } from '../../core/store/topic-bus.js';
 import type { RecordWakeUps } from '../records/record.table.js';
 import { readMessage } from '../records/record.texts.js';
-import { FileBus } from './operate/file.bus.js';
 import { tryTo } from './file.chain.js';
 import { isOfDead, nameOfProcess } from './file.host.js';
 
@@ -15,15 +15,17 @@ const LONGEST_NAME = 250;
 const LONGEST_FILE = 262_144;
 /** Begins the name of a message that is the content of its file. No encoded text has it. */
 const LONG = '+';
+/** Begins a message of a topic. No owner has it. */
+const TO_ALL = '\u0001';
 
 /** The inbox of this process: a directory. A message is a file in it, with the text as its name if it is short enough. */
 export class FileWakeUps extends Inbox implements RecordWakeUps {
   readonly inbox = nameOfProcess(randomUUID());
-  readonly bus = new FileBus(
-    this.inbox,
-    (...log) => this.openForBus(...log),
-    (text) => this.sendToAll(text),
-  );
+  readonly bus = new TopicBus({
+    connection: this.inbox,
+    open: (...log) => this.openForBus(...log),
+    publish: async (topic, text) => this.sendToAll(`${TO_ALL}${topic}\n${text}`),
+  });
   private readonly folder: string;
 
   constructor(
@@ -59,9 +61,13 @@ export class FileWakeUps extends Inbox implements RecordWakeUps {
   }
 
   protected connect(): InboxConnection {
-    return watchFolder(this.folder, this.drafts, (text) => {
-      if (!this.bus.takes(text)) this.received(text);
-    });
+    return watchFolder(this.folder, this.drafts, (text) => this.received(text));
+  }
+
+  override received(text: string): void {
+    if (!text.startsWith(TO_ALL)) return super.received(text);
+    const end = text.indexOf('\n');
+    this.bus.received(text.slice(TO_ALL.length, end), text.slice(end + 1));
   }
 
   protected echo(owner: string): Promise<boolean> {

@@ -2,9 +2,8 @@ import { supportedBy, type LockStore } from '../../core/store/lock-store.js';
 import { checksOf, warning, type Finding } from '../../core/store/store-doctor.js';
 import { now } from '../../core/util/clock.js';
 import { recordDrivers } from '../records/record.drivers.js';
-import { MemoryBus } from './operate/memory.bus.js';
 import { MemoryRecordQueue } from './memory.queue.js';
-import { MemoryWakeUps } from './memory.wakeups.js';
+import { memoryBus, MemoryWakeUps } from './memory.wakeups.js';
 
 /**
  * A store in the memory of this process, for tests and for apps that run as one process. Expiry, fencing tokens and waiting are as on Redis;
@@ -23,7 +22,7 @@ export function memoryStore(): LockStore {
         yield [...recordQueue.keys(prefix)];
       },
     }),
-    bus: new MemoryBus(),
+    bus: memoryBus(),
     remembers: () => Promise.resolve(now() - madeAt),
     doctor: { checks: () => checksOf({ place: () => ({ seen: 'with locks of this process only' }), scope }) },
     supports(feature) {

@@ -1,3 +1,4 @@
+import { TopicBus } from '../../core/store/topic-bus.js';
 import type { RecordWakeUps } from '../records/record.table.js';
 import { readMessage } from '../records/record.texts.js';
 
@@ -20,4 +21,19 @@ export class MemoryWakeUps implements RecordWakeUps {
   received(text: string): void {
     readMessage(text, (owner, askIn) => queueMicrotask(() => this.listeners.get(owner)?.(askIn)));
   }
+}
+
+/** Messages between the {@link Locks} of one process. */
+export function memoryBus(): TopicBus {
+  const bus: TopicBus = new TopicBus({
+    connection: 'memory',
+    open: () => Promise.resolve(true),
+    // Later, as a message would come.
+    publish(topic, text) {
+      if (!bus.isListenedTo(topic)) return Promise.resolve(0);
+      queueMicrotask(() => bus.received(topic, text));
+      return Promise.resolve(1);
+    },
+  });
+  return bus;
 }

@@ -1,7 +1,7 @@
 import { messageOf, StoreError } from '../../core/model/errors.js';
 import type { InboxConnection } from '../../core/store/inbox.js';
 import { after } from '../../core/util/clock.js';
-import type { PostgresBus } from './operate/postgres.bus.js';
+import type { PostgresBus } from './postgres.bus.js';
 import type { PostgresClient } from './postgres.connection.js';
 import { sqlStateOf, storeErrorOf } from './postgres.errors.js';
 

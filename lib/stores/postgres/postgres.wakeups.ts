@@ -3,7 +3,7 @@ import { Inbox, type InboxConnection, type Tell } from '../../core/store/inbox.j
 import { after } from '../../core/util/clock.js';
 import type { RecordWakeUps } from '../records/record.table.js';
 import { readMessage } from '../records/record.texts.js';
-import { PostgresBus } from './operate/postgres.bus.js';
+import { PostgresBus } from './postgres.bus.js';
 import type { Row } from './postgres.connection.js';
 import { listenWith, type OpenSource } from './postgres.listener.js';
 

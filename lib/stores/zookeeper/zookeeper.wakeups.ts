@@ -1,10 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { Inbox, type InboxConnection } from '../../core/store/inbox.js';
+import { TopicBus } from '../../core/store/topic-bus.js';
 import type { RecordWakeUps } from '../records/record.table.js';
 import { readMessage } from '../records/record.texts.js';
-import { ZookeeperBus } from './operate/zookeeper.bus.js';
 import { codeOf, NO_NODE, SEQUENTIAL, type Stat } from './zookeeper.client.js';
 import type { Step, ZookeeperSession } from './zookeeper.session.js';
+
+/** Milliseconds without a write after which an inbox gets no messages of topics: each process writes its own every ten seconds. */
+const DEAD = 60_000;
 
 /**
  * The inbox of this process: a node, with a node below it for each message. The topics that it listens to are its data. One watch tells once that the
@@ -12,8 +15,8 @@ import type { Step, ZookeeperSession } from './zookeeper.session.js';
  */
 export class ZookeeperWakeUps extends Inbox implements RecordWakeUps {
   readonly inbox = randomUUID();
-  readonly bus: ZookeeperBus;
-  readonly inboxes: string;
+  readonly bus: TopicBus;
+  private readonly inboxes: string;
   private readonly path: string;
   private readonly topics = new Set<string>();
 
@@ -21,7 +24,12 @@ export class ZookeeperWakeUps extends Inbox implements RecordWakeUps {
     super('ZooKeeper', session.requestTimeout, 'permit its user to read, write, create and delete the nodes of locks');
     this.inboxes = `${session.place.root}/i`;
     this.path = `${this.inboxes}/${this.inbox}`;
-    this.bus = new ZookeeperBus(this, session, (...log) => this.openForBus(...log));
+    this.bus = new TopicBus({
+      connection: this.inbox,
+      open: (...log) => this.openForBus(...log),
+      requestTimeout: session.requestTimeout,
+      publish: (topic, text) => this.publish(topic, text),
+    });
   }
 
   /** The step that sends a message. It fails if the inbox is not there any more. */
@@ -29,8 +37,19 @@ export class ZookeeperWakeUps extends Inbox implements RecordWakeUps {
     return (transaction) => transaction.create(`${this.inboxes}/${inbox}/-`, Buffer.from(text), this.session.place.acl, SEQUENTIAL);
   }
 
+  /** Sends a message to the inbox of each process that listens to the topic. */
+  private async publish(topic: string, text: string): Promise<number> {
+    const names = await this.session.children(this.inboxes);
+    const found = await Promise.all(names.map(async (name) => ({ name, ...(await this.session.data(`${this.inboxes}/${name}`)) })));
+    const times = found.map(({ stat }) => Number(stat?.mtime.readBigInt64BE() ?? 0));
+    const oldest = Math.max(...times) - DEAD;
+    const listening = found.filter((each, index) => times[index]! >= oldest && each.text?.split(' ').includes(topic));
+    const sent = await Promise.all(listening.map(({ name }) => this.deliver(name, topic, text)));
+    return sent.filter(Boolean).length;
+  }
+
   /** Sends a message by itself. False: there is no such inbox. */
-  async deliver(inbox: string, topic: string, text: string): Promise<boolean> {
+  private async deliver(inbox: string, topic: string, text: string): Promise<boolean> {
     try {
       await this.session.create(`${this.inboxes}/${inbox}/${topic}-`, text, SEQUENTIAL);
       return true;

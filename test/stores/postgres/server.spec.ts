@@ -2,7 +2,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { Locks } from 'nestjs-distributed-lock/core';
-import { PostgresBus } from '../../../lib/stores/postgres/operate/postgres.bus.js';
+import { PostgresBus } from '../../../lib/stores/postgres/postgres.bus.js';
 import { clientTo } from '../../../lib/stores/postgres/postgres.connection.js';
 import { storeErrorOf } from '../../../lib/stores/postgres/postgres.errors.js';
 import { listenWith, overClient } from '../../../lib/stores/postgres/postgres.listener.js';

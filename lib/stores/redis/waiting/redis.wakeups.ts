@@ -2,14 +2,16 @@ import { randomUUID } from 'node:crypto';
 import { StoreError } from '../../../core/model/errors.js';
 import { Inbox, type InboxConnection, LONGEST_MESSAGE, type Offer, offerOf, type Tell } from '../../../core/store/inbox.js';
 import type { AcquireRequest } from '../../../core/store/lease-driver.js';
-import { RedisBus } from '../operate/redis.bus.js';
+import { TopicBus, type TopicBusOptions } from '../../../core/store/topic-bus.js';
 import { storeErrorOf } from '../connection/redis.errors.js';
 import { disconnect, type RedisClient } from '../connection/redis.client.js';
 import type { RedisConnection } from '../connection/redis.connection.js';
 import { keyBeside } from '../scripts/redis.keys.js';
+import { integerOf } from '../scripts/redis.replies.js';
 import { QueueEntries } from './queue.entries.js';
 
-const CHANNEL = 'nestjs-distributed-lock:inbox:';
+const BUS = 'nestjs-distributed-lock:';
+const CHANNEL = `${BUS}inbox:`;
 /** In the name of an inbox on a Cluster, whose nodes know their own listeners only: the scripts count none there; see lua/prelude.lua. */
 const UNCOUNTED = 'cluster:';
 
@@ -20,14 +22,14 @@ const UNCOUNTED = 'cluster:';
 export class RedisWakeUps extends Inbox {
   readonly inbox: string;
   readonly entries = new QueueEntries();
-  readonly bus: RedisBus;
+  readonly bus: TopicBus;
   /** Where it listens. */
   private node: RedisClient | undefined;
 
   constructor(private readonly redis: RedisConnection) {
     super('Redis', redis.requestTimeout, `allow the channels ${CHANNEL}*`);
     this.inbox = CHANNEL + (redis.client.isCluster ? UNCOUNTED : '') + randomUUID();
-    this.bus = new RedisBus(redis, this.inbox, (...log) => this.openForBus(...log));
+    this.bus = busOf(redis, this.inbox, (...log) => this.openForBus(...log));
   }
 
   override async open(warn: Tell, debug?: Tell): Promise<void> {
@@ -99,6 +101,25 @@ export class RedisWakeUps extends Inbox {
   }
 }
 
+/** Messages between processes. */
+function busOf(redis: RedisConnection, connection: string, open: TopicBusOptions['open']): TopicBus {
+  const { isCluster, options } = redis.client;
+  // The database of the options: a duplicate has the one that the app has selected.
+  const db = (!isCluster && options?.db) || 0;
+  return new TopicBus({
+    connection,
+    open,
+    requestTimeout: redis.requestTimeout,
+    // Redis delivers messages to the clients of all databases.
+    channelOf: (topic) => BUS + topic + (db === 0 && redis.keyPrefix === '' ? '' : `@${db}:${redis.keyPrefix}`),
+    // A node of a Cluster counts its own listeners only.
+    async publish(channel, text) {
+      const count = integerOf(await redis.request((client) => client.publish(channel, text)));
+      return redis.client.isCluster ? Infinity : count;
+    },
+  });
+}
+
 /** The parts of a message; `undefined`: it is none. Its second line is the key. */
 function messageOf(text: string): Offer | undefined {
   if (text.length > LONGEST_MESSAGE) return undefined;
@@ -126,7 +147,7 @@ class Subscriber implements InboxConnection {
     client: RedisClient,
     requestTimeout: number,
     private readonly inbox: string,
-    private readonly bus: RedisBus,
+    private readonly bus: TopicBus,
     received: (message: string) => void,
   ) {
     const subscriber = client.duplicate({

@@ -1,6 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto';
-import type { Bus, BusTopic } from '../../../core/store/inspector.js';
-import { type Subscribe, TopicBus } from '../../../core/store/topic-bus.js';
+import type { Bus } from '../../core/store/inspector.js';
+import { type Subscribe, TopicBus } from '../../core/store/topic-bus.js';
 
 const CHANNEL = 'distributed_lock:';
 /** Bytes of a notification: Postgres allows 7,999. Longer texts go in parts, as `<id>:<parts>:<index>:<part of the text in Base64>`; of equal ones only one would arrive. */
@@ -20,22 +20,29 @@ export class PostgresBus extends TopicBus {
    */
   constructor(
     inbox: string,
-    private readonly table: string,
+    table: string,
     requestTimeout: number,
-    private readonly sendAll: (channels: readonly string[], texts: readonly string[]) => Promise<unknown>,
+    sendAll: (channels: readonly string[], texts: readonly string[]) => Promise<unknown>,
     open: Bus['open'],
   ) {
-    super(inbox, open, requestTimeout);
-  }
-
-  /** Postgres does not say how many have received it. A process that asks waits for the whole time that answers may take. */
-  async publish(topic: BusTopic, text: string): Promise<number> {
-    const texts = textsOf(text);
-    await this.sendAll(
-      texts.map(() => this.channelOf(topic)),
-      texts,
-    );
-    return Infinity;
+    super({
+      connection: inbox,
+      open,
+      requestTimeout,
+      // The name of a channel has at most 63 bytes.
+      channelOf(topic) {
+        const isDefault = table.replaceAll('"', '') === 'distributed_lock';
+        return CHANNEL + topic + (isDefault ? '' : `:${createHash('sha256').update(table).digest('hex').slice(0, 16)}`);
+      },
+      async publish(channel, text) {
+        const texts = textsOf(text);
+        await sendAll(
+          texts.map(() => channel),
+          texts,
+        );
+        return Infinity;
+      },
+    });
   }
 
   override connected(subscribe: Subscribe): Promise<void> {
@@ -46,13 +53,6 @@ export class PostgresBus extends TopicBus {
   override received(channel: string, payload: string): void {
     const text = this.textOf(payload);
     if (text !== undefined) super.received(channel, text);
-  }
-
-  /** The name of a channel has at most 63 bytes. */
-  protected override channelOf(topic: BusTopic): string {
-    const { table } = this;
-    const isDefault = table.replaceAll('"', '') === 'distributed_lock';
-    return CHANNEL + topic + (isDefault ? '' : `:${createHash('sha256').update(table).digest('hex').slice(0, 16)}`);
   }
 
   /** `undefined`: parts are missing yet. */
