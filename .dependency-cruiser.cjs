@@ -25,6 +25,14 @@ const peersOfObservers = { 'prometheus\\.ts': ['prom-client'], 'opentelemetry/':
 
 /** Folders of lib/core, the lowest first. */
 const coreFloors = ['util', 'model', 'store', 'holding', 'waiting'];
+/** Folders of the store on Redis, each with those below it. Beside them are texts that all of them use. */
+const redisFloors = {
+  connection: ['connection'],
+  'node-redis': ['connection', 'node-redis'],
+  waiting: ['connection', 'waiting'],
+  scripts: ['connection', 'waiting', 'scripts'],
+};
+const redisTexts = '^lib/stores/redis/(redis\\.(keys|replies)|lua\\.generated|clients\\.d)\\.c?ts$|^lib/stores/redis/clients\\.cjs$';
 
 const anyOf = (names) => `(${names.map((name) => name.replaceAll('.', '\\.')).join('|')})`;
 const inNodeModules = (names) => `(^|/)node_modules/(@types/)?${anyOf(names)}/`;
@@ -91,6 +99,14 @@ module.exports = {
       '^lib/stores/([^/]+)/',
       ['^lib/core/', '^lib/stores/$1/', '^lib/stores/records/', packages],
       'A store knows core and itself; `records/` is what all stores but Redis share.',
+    ),
+    ...Object.entries(redisFloors).map(([name, below]) =>
+      floor(
+        `redis-${name}`,
+        `^lib/stores/redis/${name}/`,
+        ['^lib/core/', `^lib/stores/redis/${anyOf(below)}/`, redisTexts, packages],
+        'A connection knows no script, and a script no question of operators.',
+      ),
     ),
     {
       name: 'redis-shares-nothing',

@@ -1,7 +1,7 @@
 import type { ModuleMetadata, Type } from '@nestjs/common';
 import { configError } from '../core/model/errors.js';
 import type { LockLogger } from '../core/model/lock-log.js';
-import { checkOptions, integerFrom, ofType, oneOf, only, type Check, type Checks } from '../core/model/check-options.js';
+import { checkOneOf, checkOptions, integerFrom, ofType, oneOf, only, type Check, type Checks } from '../core/model/check-options.js';
 import { LOCKS_CHECKS, type LocksOptions } from '../core/model/locks-options.js';
 import { checkHolds, USING_CHECKS, type OnTimeout, type UsingOptions } from '../core/model/options.js';
 import type { LockStore } from '../core/store/lock-store.js';
@@ -185,7 +185,8 @@ export function checkDecoratorOptions(options: AnyDecoratorOptions, where: strin
 const NAME: Check = (value) => (typeof value === 'string' && value !== '' ? undefined : 'a string that is not empty');
 /** The check of an option that is checked elsewhere. */
 const ANY: Check = () => undefined;
-const ASYNC_CHECKS = { name: NAME, imports: ANY, inject: ANY, useFactory: ANY, useClass: ANY, useExisting: ANY };
+const WAY = ofType('function');
+const ASYNC_CHECKS = { name: NAME, imports: ANY, inject: ANY, useFactory: WAY, useClass: WAY, useExisting: WAY };
 const MODULE_CHECKS = { ...LOCKS_CHECKS, name: NAME, store: ANY, failFast: oneOf(true, false) };
 const OF_A_STORE = ['url', 'client', 'cluster', 'sentinels'];
 /** Names in other libraries. */
@@ -210,7 +211,5 @@ export function checkModuleOptions(options: DistributedLockModuleOptions, isMade
 export function checkAsyncOptions(options: DistributedLockModuleAsyncOptions): void {
   const where = 'DistributedLockModule.forRootAsync';
   checkOptions(options ?? null, where, ASYNC_CHECKS);
-  const ways = [options.useFactory, options.useClass, options.useExisting].filter((way) => way !== undefined);
-  if (ways.length === 1 && typeof ways[0] === 'function') return;
-  throw configError('OPTION', `${where}: give exactly one of useFactory, useClass and useExisting.`);
+  checkOneOf(options, where, ['useFactory', 'useClass', 'useExisting']);
 }

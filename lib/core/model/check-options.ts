@@ -46,6 +46,13 @@ export function checkOptions(options: unknown, where: string, checks: Checks, re
   }
 }
 
+/** @throws {LockConfigError} unless exactly one of these options is given. */
+export function checkOneOf(options: object, where: string, names: readonly string[]): void {
+  const given = names.filter((name) => options[name as keyof typeof options] !== undefined);
+  if (given.length === 1) return;
+  throw configError('OPTION', `${where}: give exactly one of ${names.join(', ')}, not ${given.join(' and ') || 'none'}.`);
+}
+
 /** An error that suggests the nearest known option. */
 export function unknownOption(name: string, where: string, known: readonly string[]): LockConfigError {
   const meant = nearest(name, known);

@@ -1,6 +1,6 @@
 import type { Pool as CallbackPool } from 'mysql2';
 import * as mysql from 'mysql2/promise';
-import { checkOptions, integerFrom, ofType, oneOf } from '../../core/model/check-options.js';
+import { checkOneOf, checkOptions, integerFrom, ofType, oneOf } from '../../core/model/check-options.js';
 import { configError } from '../../core/model/errors.js';
 import { checkClient } from '../../core/store/check-client.js';
 import type { LockStore } from '../../core/store/lock-store.js';
@@ -64,7 +64,7 @@ function poolOf(options: MysqlStoreOptions, table: string, requestTimeout: numbe
   const fail = (problem: string): never => {
     throw configError('OPTION', `mysqlStore: ${problem}.`);
   };
-  if ((url === undefined) === (pool === undefined)) fail(`give exactly one of url and pool, not ${url === undefined ? 'none' : 'both'}`);
+  checkOneOf(options, 'mysqlStore', ['url', 'pool']);
   const needDatabase = (source: string, database: string | undefined): void => {
     if (!database && !table.includes('.')) fail(`"${source}" names no database, so "table" must, as in 'shop.${table}'`);
   };

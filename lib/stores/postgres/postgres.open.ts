@@ -1,5 +1,5 @@
 import { inspect } from 'node:util';
-import { type Checks, checkOptions, defined, integerFrom, ofType, oneOf } from '../../core/model/check-options.js';
+import { type Checks, checkOneOf, checkOptions, defined, integerFrom, ofType, oneOf } from '../../core/model/check-options.js';
 import { configError } from '../../core/model/errors.js';
 import { checkClient } from '../../core/store/check-client.js';
 import {
@@ -57,7 +57,6 @@ export const TABLE = 'distributed_lock';
 const MAX = 4;
 /** Idle connections end, and keep no process alive; we end late statements. No settings of the session: poolers refuse them. */
 const LIMITS = { min: 0, query_timeout: 0, idleTimeoutMillis: 20_000, allowExitOnIdle: true, keepAlive: true };
-const SOURCES = ['url', 'pool', 'query'] as const;
 /** Options of `pg`, which people write beside ours. */
 const OF_CLIENT = ['host', 'port', 'user', 'password', 'database', 'ssl', 'connectionString'];
 const CHECKS: Checks = {
@@ -99,8 +98,7 @@ function checked(given: PostgresStoreOptions): PostgresStoreOptions {
   if (ofClient) fail(`"${ofClient}" is an option of pg: write postgresStore({ pool: new Pool({ ${ofClient} }) })`);
   checkOptions(given ?? null, 'postgresStore', CHECKS);
   const options = defined(given);
-  const sources = SOURCES.filter((name) => name in options);
-  if (sources.length !== 1) fail(`give exactly one of ${SOURCES.join(', ')}, not ${sources.join(' and ') || 'none'}`);
+  checkOneOf(options, 'postgresStore', ['url', 'pool', 'query']);
   if ('pool' in options && options.pool.Client) checkClient('postgresStore', 'pg', canUnref(options.pool.Client), true);
   for (const name of ['prepare', 'max'] as const) {
     if (name in options && !('url' in options)) fail(`"${name}" is only for "url", not ${inspect(options[name])}`);

@@ -2,7 +2,7 @@ import type { LatchChange, LatchDriver, LatchLook, LatchState } from '../../core
 import type { Tenancy } from '../../core/store/lease-driver.js';
 import { scripts } from './scripts/lua.scripts.js';
 import type { RedisConnection } from './connection/redis.connection.js';
-import { integerOf, isYes, listOf, millisecondsOf, textOf } from './scripts/redis.replies.js';
+import { integerOf, isYes, listOf, millisecondsOf, textOf } from './redis.replies.js';
 import { RedisScript } from './scripts/redis.script.js';
 import type { RedisWakeUps } from './waiting/redis.wakeups.js';
 

@@ -2,8 +2,8 @@ import type { AcquireReply, AcquireRequest, ExtendReply, ExtendRequest } from '.
 import { LeaseRequests, RedisLeaseDriver } from './scripts/lease.requests.js';
 import { leaseScripts } from './scripts/lua.scripts.js';
 import type { RedisConnection } from './connection/redis.connection.js';
-import { withFenceAndQueue } from './scripts/redis.keys.js';
-import { integerOf } from './scripts/redis.replies.js';
+import { withFenceAndQueue } from './redis.keys.js';
+import { integerOf } from './redis.replies.js';
 import { RedisScript } from './scripts/redis.script.js';
 import type { RedisWakeUps } from './waiting/redis.wakeups.js';
 

@@ -1,65 +1,20 @@
-// eslint-disable-next-line @typescript-eslint/ban-ts-comment -- it must also hold where there is no error
-/** @ts-ignore -- without ioredis its options have no type */
-import type { ClusterNode, ClusterOptions, RedisOptions } from 'ioredis';
 import { HOUR } from '../../core/util/clock.js';
 import type { Inspector } from '../../core/store/inspector.js';
 import { supportedBy, type LockStore } from '../../core/store/lock-store.js';
 import { RedisCountDownLatchDriver } from './count-down-latch.driver.js';
 import { nodeRedisAdapter } from './clients.cjs';
 import { RedisMutexDriver } from './mutex.driver.js';
-import type { NodeRedisClient } from './node-redis/node-redis.client.js';
+import type { NodeRedisClient } from './connection/node-redis.client.js';
 import { connect, onceDemoted } from './connection/own.client.js';
 import type { RedisClient } from './connection/redis.client.js';
 import { RedisConnection } from './connection/redis.connection.js';
-import { RedisUptime } from './connection/redis.uptime.js';
-import { checkStoreOptions, isNodeRedis } from './connection/redis.options.js';
+import { RedisUptime } from './scripts/redis.uptime.js';
+import { checkStoreOptions, isNodeRedis, type RedisStoreOptions } from './connection/redis.options.js';
 import { RedisWakeUps } from './waiting/redis.wakeups.js';
 import { sharingDrivers } from './sharing.driver.js';
 
 export type { NodeRedisClient, RedisClient };
-
-/** Where the server is; exactly one of these. */
-export type RedisConnectionOptions =
-  | {
-      /** `redis://` or `rediss://`. */
-      url: string;
-    }
-  | {
-      /**
-       * A client of your own, which is never closed by us: of ioredis (single, Sentinel or Cluster), or for one server of `redis` (node-redis, version 5
-       * or 6). One that is not connected yet is connected with the first request.
-       */
-      client: RedisClient | NodeRedisClient;
-    }
-  | {
-      /** The options of ioredis for its client. */
-      options: RedisOptions;
-    }
-  | {
-      /** Nodes of a Redis Cluster to begin with. */
-      cluster: ClusterNode[];
-      clusterOptions?: ClusterOptions;
-    }
-  | {
-      sentinels: NonNullable<RedisOptions['sentinels']>;
-      /** The master's name at the sentinels. */
-      name: string;
-      options?: RedisOptions;
-    };
-
-/** Options of {@link redisStore}. */
-export type RedisStoreOptions = RedisConnectionOptions & {
-  /** Milliseconds that a single request may take, connecting included. Default 1000. */
-  requestTimeout?: number;
-  /** Milliseconds for which the last fencing token of an unused key is remembered. Later ones grow all the same, by the server's clock. Default one hour. */
-  fenceTimeout?: number;
-  /**
-   * How many replicas must have a grant, or a renewal, for it to count; default 0. With fewer of them an acquire is a transient `StoreError`. It costs the
-   * replicas' round trip, and a second connection except on Cluster, where other requests to the node wait meanwhile. No consensus: the replica that has it
-   * may lose the election to one that has not, unless all must have it.
-   */
-  replicaAcks?: number;
-};
+export type { RedisConnectionOptions, RedisStoreOptions } from './connection/redis.options.js';
 
 /**
  * Locks on Redis 7.0 or later, or Valkey. It connects with the first request.

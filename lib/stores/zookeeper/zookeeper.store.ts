@@ -1,4 +1,4 @@
-import { checkOptions, integerFrom, ofType, type Check } from '../../core/model/check-options.js';
+import { checkOneOf, checkOptions, integerFrom, ofType, type Check } from '../../core/model/check-options.js';
 import { configError, type LockConfigError } from '../../core/model/errors.js';
 import type { LockStore } from '../../core/store/lock-store.js';
 import { observedTable } from '../records/observed/observed.table.js';
@@ -52,7 +52,7 @@ export function zookeeperStore(options: ZookeeperStoreOptions): LockStore {
   checkOptions(options, 'zookeeperStore', CHECKS);
   const { connectionString, client, auth = [], acl, requestTimeout = 1000 } = options;
   const wrong = (message: string): LockConfigError => configError('OPTION', `zookeeperStore: ${message}`);
-  if ((connectionString === undefined) === (client === undefined)) throw wrong('give either "connectionString" or "client".');
+  checkOneOf(options, 'zookeeperStore', ['connectionString', 'client']);
   if (client && typeof client.transaction !== 'function') throw wrong('"client" must be one of node-zookeeper-client: createClient(…).');
   if (client && auth.length > 0) throw wrong('"auth" goes with "connectionString". Call client.addAuthInfo().');
   const [, hosts, node = ''] = PLACE.exec(connectionString ?? 'client') ?? [];

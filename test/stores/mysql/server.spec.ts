@@ -193,7 +193,7 @@ describe('is refused for good', () => {
   });
 
   it.each([
-    [{}, 'exactly one of url and pool'],
+    [{}, 'exactly one of url, pool, not none'],
     [{ url: 'shop' }, '"url" must be a URL'],
     [{ url: 'mysql://localhost/shop', tabel: 'locks' }, 'unknown option "tabel"'],
     [{ url: 'mysql://localhost/shop', table: 'a`b' }, '"table" must be the name of a table'],

@@ -5,7 +5,7 @@ import { configError } from '../../../core/model/errors.js';
 import { checkClient } from '../../../core/store/check-client.js';
 import { now } from '../../../core/util/clock.js';
 import { ioredis } from '../clients.cjs';
-import type { RedisStoreOptions } from '../redis.store.js';
+import type { RedisStoreOptions } from './redis.options.js';
 import type { RedisClient } from './redis.client.js';
 
 const LONGEST_RECONNECT_DELAY = 500;

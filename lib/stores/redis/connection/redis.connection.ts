@@ -166,15 +166,8 @@ export class RedisConnection {
     const since = request.isSent ? facts.silentSince(nodeOf(request)) : this.connectedAt;
     if (since === undefined || now() < since + this.requestTimeout) return;
     // ioredis ends the connections to the nodes of a Cluster of our own by itself.
-    if (isOwned && !client.isCluster && (request.isSent || client.status === 'connect')) this.endSilent();
+    if (isOwned && !client.isCluster && (request.isSent || client.status === 'connect')) facts.endSilent();
     else if (!isOwned && request.isSent && !this.isClosed) void this.replace(request, since);
-  }
-
-  /** Once: the end of a half open connection may take ioredis two seconds, in which it listens anew for each time that it is asked. */
-  private endSilent(): void {
-    const { client, facts } = this;
-    if (!facts.isDecided) client.disconnect(true);
-    facts.isDecided = true;
   }
 
   /** Goes on over a duplicate of a silent client until the store is closed. */

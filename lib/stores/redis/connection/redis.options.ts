@@ -1,28 +1,72 @@
+// eslint-disable-next-line @typescript-eslint/ban-ts-comment -- it must also hold where there is no error
+/** @ts-ignore -- without ioredis its options have no type */
+import type { ClusterNode, ClusterOptions, RedisOptions } from 'ioredis';
 import { inspect } from 'node:util';
-import { defined, unknownOption } from '../../../core/model/check-options.js';
+import { type Check, checkOneOf, checkOptions, defined, integerFrom, ofType } from '../../../core/model/check-options.js';
 import { configError } from '../../../core/model/errors.js';
 import { checkClient } from '../../../core/store/check-client.js';
-import type { NodeRedisClient } from '../node-redis/node-redis.client.js';
-import type { RedisStoreOptions } from '../redis.store.js';
+import type { NodeRedisClient } from './node-redis.client.js';
+import type { RedisClient } from './redis.client.js';
 
-const SOURCES = ['url', 'client', 'options', 'cluster', 'sentinels'] as const;
-const NAMES: readonly string[] = [...SOURCES, 'name', 'clusterOptions', 'requestTimeout', 'fenceTimeout', 'replicaAcks'];
+/** Where the server is; exactly one of these. */
+export type RedisConnectionOptions =
+  | {
+      /** `redis://` or `rediss://`. */
+      url: string;
+    }
+  | {
+      /**
+       * A client of your own, which is never closed by us: of ioredis (single, Sentinel or Cluster), or for one server of `redis` (node-redis, version 5
+       * or 6). One that is not connected yet is connected with the first request.
+       */
+      client: RedisClient | NodeRedisClient;
+    }
+  | {
+      /** The options of ioredis for its client. */
+      options: RedisOptions;
+    }
+  | {
+      /** Nodes of a Redis Cluster to begin with. */
+      cluster: ClusterNode[];
+      clusterOptions?: ClusterOptions;
+    }
+  | {
+      sentinels: NonNullable<RedisOptions['sentinels']>;
+      /** The master's name at the sentinels. */
+      name: string;
+      options?: RedisOptions;
+    };
+
+/** Options of {@link redisStore}. */
+export type RedisStoreOptions = RedisConnectionOptions & {
+  /** Milliseconds that a single request may take, connecting included. Default 1000. */
+  requestTimeout?: number;
+  /** Milliseconds for which the last fencing token of an unused key is remembered. Later ones grow all the same, by the server's clock. Default one hour. */
+  fenceTimeout?: number;
+  /**
+   * How many replicas must have a grant, or a renewal, for it to count; default 0. With fewer of them an acquire is a transient `StoreError`. It costs the
+   * replicas' round trip, and a second connection except on Cluster, where other requests to the node wait meanwhile. No consensus: the replica that has it
+   * may lose the election to one that has not, unless all must have it.
+   */
+  replicaAcks?: number;
+};
+
+const SOURCES = ['url', 'client', 'options', 'cluster', 'sentinels'];
 /** Options of ioredis, which people write beside ours. */
-const OF_CLIENT = [
-  'host',
-  'port',
-  'path',
-  'db',
-  'username',
-  'password',
-  'tls',
-  'family',
-  'keyPrefix',
-  'lazyConnect',
-  'maxRetriesPerRequest',
-];
+const OF_CLIENT = 'host port path db username password tls family keyPrefix lazyConnect maxRetriesPerRequest'.split(' ');
 /** Node and ioredis fire a longer timer at once. */
 const LONGEST = 2 ** 31 - 1;
+const ANY: Check = () => undefined;
+const listOf = (what: string): Check => {
+  return (value) => (Array.isArray(value) && value.length > 0 ? undefined : `a list of at least one ${what}`);
+};
+const CHECKS = {
+  url: (value: unknown) => (typeof value === 'string' && value.trim() !== '' ? undefined : 'a URL such as redis://localhost:6379'),
+  ...{ client: ANY, options: ANY, cluster: listOf('node'), clusterOptions: ANY, sentinels: listOf('sentinel'), name: ofType('string') },
+  requestTimeout: integerFrom(1, LONGEST),
+  fenceTimeout: integerFrom(1, LONGEST),
+  replicaAcks: integerFrom(0, LONGEST),
+};
 
 /**
  * Returns what is given: an option that is `undefined` is not.
@@ -37,31 +81,14 @@ export function checkStoreOptions(given: RedisStoreOptions): RedisStoreOptions {
   if (typeof given !== 'object' || given === null) fail('the options must be an object');
   if ('evalsha' in given || 'evalSha' in given) fail('a client is passed as redisStore({ client })');
   const options = defined(given);
-  for (const name of Object.keys(options)) {
-    if (OF_CLIENT.includes(name)) fail(`"${name}" is an option of ioredis: write redisStore({ options: { ${name} } })`);
-    if (!NAMES.includes(name)) throw unknownOption(name, 'redisStore', NAMES);
-  }
-  const sources = SOURCES.filter((name) => name in options && !(name === 'options' && 'sentinels' in options));
-  if (sources.length !== 1) fail(`give exactly one of ${SOURCES.join(', ')}, not ${sources.join(' and ') || 'none'}`);
+  const ofClient = Object.keys(options).find((name) => OF_CLIENT.includes(name));
+  if (ofClient) fail(`"${ofClient}" is an option of ioredis: write redisStore({ options: { ${ofClient} } })`);
+  checkOptions(options, 'redisStore', CHECKS);
+  checkOneOf(options, 'redisStore', 'sentinels' in options ? SOURCES.filter((name) => name !== 'options') : SOURCES);
   const problem = 'client' in options ? problemOf(options.client) : undefined;
   if (problem !== undefined) fail(problem);
-  if ('url' in options && (typeof options.url !== 'string' || options.url.trim() === '')) {
-    fail(`"url" must be a URL such as redis://localhost:6379, not ${inspect(options.url)}`);
-  }
   if ('url' in options) checkUrl(options.url, fail);
-  if ('cluster' in options && !isFilled(options.cluster)) fail('"cluster" must list at least one node');
-  if ('sentinels' in options && !isFilled(options.sentinels)) fail('"sentinels" must list at least one sentinel');
-  if ('sentinels' in options && typeof options.name !== 'string') fail('"name" must name the master that the sentinels watch');
-  for (const [name, least] of [
-    ['requestTimeout', 1],
-    ['fenceTimeout', 1],
-    ['replicaAcks', 0],
-  ] as const) {
-    const value = options[name];
-    if (value !== undefined && !(Number.isSafeInteger(value) && value >= least && value <= LONGEST)) {
-      fail(`"${name}" must be a whole number from ${least} to ${LONGEST}, not ${inspect(value)}`);
-    }
-  }
+  if ('sentinels' in options && !options.name) fail('"name" must name the master that the sentinels watch');
   return options;
 }
 
@@ -70,13 +97,9 @@ function checkUrl(url: string, fail: (problem: string) => never): void {
   const [, scheme] = /^([a-z][a-z\d+.-]*):\/\//i.exec(url) ?? [];
   if (scheme === undefined) return; // a path, or a host
   if (!/^rediss?$/i.test(scheme)) fail(`"url" must begin with redis:// or rediss://, not ${scheme}://`);
-  if (!URL.canParse(url)) fail('"url" is none that can be read');
+  if (!URL.canParse(url)) fail('"url" is not a valid Redis URL');
   const { pathname } = new URL(url);
   if (!/^(\/\d*)?$/.test(pathname)) fail(`"url" names the database ${inspect(pathname.slice(1))}: it must be a number`);
-}
-
-function isFilled(list: unknown): boolean {
-  return Array.isArray(list) && list.length > 0;
 }
 
 /** Looks at the methods and not at the class: an app may have another copy of `redis` than this package. */

@@ -1,7 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { inTime } from '../../../core/util/clock.js';
 import type { RedisClient, RedisPipeline } from '../connection/redis.client.js';
-import type { NodeRedisClient, PlainClient } from './node-redis.client.js';
+import type { NodeRedisClient, PlainClient } from '../connection/node-redis.client.js';
 import { NodeRedisLink } from './node-redis.link.js';
 
 type Argument = string | number;

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setMaxListeners } from 'node:events';
-import type { PlainClient } from './node-redis.client.js';
+import type { PlainClient } from '../connection/node-redis.client.js';
 
 /** The byte by which RESP 3 names a map. Text is text and a number is a number where nothing else is said. */
 const MAP = 37;

@@ -4,7 +4,7 @@ import { addressOf, bad, checksOf, isOlder, versionFinding, warning } from '../.
 import type { RedisClient, ClientOptions } from '../connection/redis.client.js';
 import type { RedisConnection } from '../connection/redis.connection.js';
 import { OF_CLUSTER, OF_REPLICA } from '../connection/redis.errors.js';
-import { listOf } from '../scripts/redis.replies.js';
+import { listOf } from '../redis.replies.js';
 
 /** The oldest version that the tests are run on. */
 const OLDEST = '7.0';

@@ -6,8 +6,8 @@ import { HOUR, idle } from '../../../core/util/clock.js';
 import { scripts } from '../scripts/lua.scripts.js';
 import type { RedisClient } from '../connection/redis.client.js';
 import type { RedisConnection } from '../connection/redis.connection.js';
-import { globOf, lockOfName, withFenceAndQueue } from '../scripts/redis.keys.js';
-import { integerOf, isYes, listOf, millisecondsOf, textOf } from '../scripts/redis.replies.js';
+import { globOf, lockOfName, withFenceAndQueue } from '../redis.keys.js';
+import { integerOf, isYes, listOf, millisecondsOf, textOf } from '../redis.replies.js';
 import { RedisScript } from '../scripts/redis.script.js';
 
 const WHOLE = 1_000_000_000;

@@ -1,4 +1,4 @@
-import { globOf } from '../scripts/redis.keys.js';
+import { globOf } from '../redis.keys.js';
 
 const CHANNELS = 'nestjs-distributed-lock:';
 

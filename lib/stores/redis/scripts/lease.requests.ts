@@ -11,10 +11,10 @@ import type {
 import { now } from '../../../core/util/clock.js';
 import { scripts, type LeaseScripts } from './lua.scripts.js';
 import type { RedisConnection } from '../connection/redis.connection.js';
-import { keyBeside, withFenceAndQueue, withQueue } from './redis.keys.js';
+import { keyBeside, withFenceAndQueue, withQueue } from '../redis.keys.js';
 import type { QueueEntries } from '../waiting/queue.entries.js';
 import type { RedisWakeUps } from '../waiting/redis.wakeups.js';
-import { integerOf, isYes, listOf, millisecondsOf, textOf, unexpected } from './redis.replies.js';
+import { integerOf, isYes, listOf, millisecondsOf, textOf, unexpected } from '../redis.replies.js';
 import { RedisScript, type Argument } from './redis.script.js';
 
 /** Locks that are acquired or released in one request: a fraction of a millisecond's work of the server. */

@@ -5,7 +5,7 @@ import { storeErrorOf } from '../connection/redis.errors.js';
 import { Unacknowledged } from '../connection/redis.pipelines.js';
 import type { RedisRequest } from '../connection/redis.request.js';
 import type { ScriptArguments } from '../connection/script.sender.js';
-import { listOf } from './redis.replies.js';
+import { listOf } from '../redis.replies.js';
 import type { RedisScript } from './redis.script.js';
 
 export type Argument = string | number;

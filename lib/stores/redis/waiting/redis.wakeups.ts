@@ -6,8 +6,8 @@ import { TopicBus, type TopicBusOptions } from '../../../core/store/topic-bus.js
 import { storeErrorOf } from '../connection/redis.errors.js';
 import { disconnect, type RedisClient } from '../connection/redis.client.js';
 import type { RedisConnection } from '../connection/redis.connection.js';
-import { keyBeside } from '../scripts/redis.keys.js';
-import { integerOf } from '../scripts/redis.replies.js';
+import { keyBeside } from '../redis.keys.js';
+import { integerOf } from '../redis.replies.js';
 import { QueueEntries } from './queue.entries.js';
 
 const BUS = 'nestjs-distributed-lock:';

@@ -1,9 +1,9 @@
 import { messageOf, StoreError } from '../../../core/model/errors.js';
 import { awake as now } from '../../../core/util/clock.js';
-import { scripts } from '../scripts/lua.scripts.js';
-import type { RedisConnection } from './redis.connection.js';
-import { millisecondsOf } from '../scripts/redis.replies.js';
-import { RedisScript } from '../scripts/redis.script.js';
+import { scripts } from './lua.scripts.js';
+import type { RedisConnection } from '../connection/redis.connection.js';
+import { millisecondsOf } from '../redis.replies.js';
+import { RedisScript } from './redis.script.js';
 
 /** Holds which process of the server has answered when first, of all that hold the same data. */
 const KEY = 'nestjs-distributed-lock:since';

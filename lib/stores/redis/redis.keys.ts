@@ -1,4 +1,4 @@
-import { configError } from '../../../core/model/errors.js';
+import { configError } from '../../core/model/errors.js';
 
 /**
  * A key in the same Cluster slot: with the lock's own hash tag, or the whole of its name as one, which ioredis puts its prefix before.

@@ -1,5 +1,5 @@
 import { inspect } from 'node:util';
-import { StoreError } from '../../../core/model/errors.js';
+import { StoreError } from '../../core/model/errors.js';
 
 /** A reply that no script of ours gives, such as the `QUEUED` of a client that is inside MULTI. What was asked for may have been done, or be done later. */
 export function unexpected(reply: unknown): StoreError {
