@@ -1,14 +1,14 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Edge } from '../operate/ndl-document.js';
-import type { Deadlock } from '../operate/wait-graph.js';
+import { SeenTwice } from '../operate/wait-graph.js';
 import type { KeyReport } from '../core/model/key-report.js';
 import type { Locks } from '../locks.js';
 import type { Command } from './command.js';
 import { EXIT } from './failure.js';
-import { callerOf, processOf, withHeld } from './reports.js';
+import { callerOf, withHeld } from './reports.js';
 import { inWords } from './show.js';
 
-/** Milliseconds between two looks: what only one of them finds was a passing state. */
+/** Milliseconds between two looks. */
 const SECOND_LOOK = 1000;
 
 export const graph: Command = {
@@ -20,10 +20,11 @@ export const graph: Command = {
     let reports = await look(opened, signal);
     let deadlocks = opened.waitGraph(reports);
     if (deadlocks.length > 0) {
-      const before = new Set(deadlocks.map(nameOf));
+      const seen = new SeenTwice();
+      seen.of(deadlocks);
       await pause(SECOND_LOOK);
       reports = await look(opened, signal);
-      deadlocks = opened.waitGraph(reports).filter((deadlock) => before.has(nameOf(deadlock)));
+      deadlocks = seen.of(opened.waitGraph(reports));
     }
     const edges = edgesOf(reports);
     out.json('graph', { at: new Date(), deadlocks, edges });
@@ -49,8 +50,4 @@ function edgesOf(reports: readonly KeyReport[]): Edge[] {
     const to = holders.length === 0 ? ['nobody'] : holders.map(callerOf);
     return waiters.flatMap((waiter) => to.map((each) => ({ from: callerOf(waiter), to: each, key })));
   });
-}
-
-function nameOf({ keys, members }: Deadlock): string {
-  return JSON.stringify([[...keys].sort(), members.map(processOf).sort()]);
 }

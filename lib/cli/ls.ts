@@ -1,8 +1,9 @@
+import { processOf } from '../core/model/owner.js';
 import type { KeyReport } from '../core/model/key-report.js';
 import type { Command } from './command.js';
 import { EXIT } from './failure.js';
 import { age, type Output } from './output.js';
-import { documentOf, labelOf, oldest, processOf } from './reports.js';
+import { documentOf, labelOf, oldest } from './reports.js';
 
 const ageOf = ({ at, holders, waiters }: KeyReport): number => oldest(at, holders) ?? oldest(at, waiters) ?? 0;
 const ORDERS = {

@@ -1,4 +1,5 @@
 import { styleText } from 'node:util';
+import { duration } from '../core/util/clock.js';
 import type { Documents } from '../operate/ndl-document.js';
 import type { Io } from './command.js';
 import { withoutPasswords } from './failure.js';
@@ -77,12 +78,7 @@ export function printableLines(text: string): string {
 /** `41 s`, `3 min`; `–`: unknown. */
 export function age(milliseconds: number | null | undefined): string {
   if (milliseconds === null || milliseconds === undefined) return '–';
-  const seconds = Math.max(0, milliseconds) / 1000;
-  if (seconds < 1) return `${Math.max(0, Math.round(milliseconds))} ms`;
-  if (seconds < 120) return `${Math.round(seconds)} s`;
-  if (seconds < 7200) return `${Math.round(seconds / 60)} min`;
-  if (seconds < 172_800) return `${Math.round(seconds / 3600)} h`;
-  return `${Math.round(seconds / 86_400)} d`;
+  return duration(Math.max(0, milliseconds));
 }
 
 /** For a shell to read as one word. */

@@ -1,10 +1,11 @@
+import { processOf } from '../core/model/owner.js';
 import { hostname, userInfo } from 'node:os';
 import type { KeyHolder, KeyName } from '../core/model/key-report.js';
 import type { Command, Io, Session } from './command.js';
 import { EXIT, Failure, usage } from './failure.js';
 import { storeFlags } from './open-store.js';
 import { age, printable, quoted } from './output.js';
-import { documentOf, labelOf, oldest, processOf } from './reports.js';
+import { documentOf, labelOf, oldest } from './reports.js';
 
 const FORCE = {
   owner: { type: 'string', help: 'who has it now, as `show` says; without it nothing is done' },

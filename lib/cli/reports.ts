@@ -1,13 +1,9 @@
 import type { Locks } from '../locks.js';
-import type { HeldKey, KeyHolder, KeyReport, KeyWaiter, OwnerParts } from '../core/model/key-report.js';
+import type { HeldKey, KeyHolder, KeyReport, KeyWaiter } from '../core/model/key-report.js';
+import { processOf } from '../core/model/owner.js';
 import type { KeyDocument } from '../operate/ndl-document.js';
 
 const NONE = '–';
-
-/** `app@host:pid` */
-export function processOf({ app, host, pid }: OwnerParts): string {
-  return `${app}@${host}:${pid}`;
-}
 
 /** `label of app@host:pid` */
 export function callerOf(caller: KeyHolder | KeyWaiter): string {

@@ -1,10 +1,11 @@
+import { processOf } from '../core/model/owner.js';
 import type { Deadlock } from '../operate/wait-graph.js';
 import type { KeyReport } from '../core/model/key-report.js';
 import type { Command } from './command.js';
 import { EXIT } from './failure.js';
 import { age, type Output } from './output.js';
 import { releaseLine } from './release.js';
-import { documentOf, heldBy, labelOf, listed, oldest, processOf, withHeld } from './reports.js';
+import { documentOf, heldBy, labelOf, listed, oldest, withHeld } from './reports.js';
 
 export const show: Command = {
   words: ['<key>'],

@@ -1,8 +1,8 @@
+import { processOf } from '../core/model/owner.js';
 import type { KeyEvent } from '../core/model/key-report.js';
 import type { Command } from './command.js';
 import { EXIT } from './failure.js';
 import { age } from './output.js';
-import { processOf } from './reports.js';
 
 const WORDS: Record<KeyEvent['event'], (event: KeyEvent) => string> = {
   acquired: ({ waited, fencingToken }) =>

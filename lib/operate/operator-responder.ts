@@ -5,6 +5,7 @@ import { LockLostError } from '../core/model/errors.js';
 import { processOf } from '../core/model/owner.js';
 import type { Bus } from '../core/store/inspector.js';
 import { Alarm, now } from '../core/util/clock.js';
+import { inParts } from '../core/util/in-parts.js';
 import { promised } from '../core/util/promised.js';
 import type { LockQueues } from '../core/waiting/lock-queues.js';
 import { EventFeed } from './event-feed.js';
@@ -143,18 +144,7 @@ class Questions {
   }
 }
 
-/** Cuts a list into parts that each fit into a message: one at least. */
+/** Parts that each fit into a message: one at least. */
 function inMessages<T>(all: readonly T[]): T[][] {
-  const parts: [T[], ...T[][]] = [[]];
-  let length = 0;
-  for (const each of all) {
-    const own = JSON.stringify(each).length;
-    length += own;
-    if (parts[0].length > 0 && (length > LONGEST_MESSAGE || parts[0].length >= MOST_ENTRIES)) {
-      parts.unshift([]);
-      length = own;
-    }
-    parts[0].push(each);
-  }
-  return parts.reverse();
+  return all.length === 0 ? [[]] : inParts(all, [LONGEST_MESSAGE, MOST_ENTRIES], (each) => [JSON.stringify(each).length, 1]);
 }

@@ -1,4 +1,5 @@
 import { defined } from '../core/model/check-options.js';
+import { processOf } from '../core/model/owner.js';
 import type { HeldKey, KeyHolder, KeyReport, KeyWaiter, OwnerParts, Told } from '../core/model/key-report.js';
 
 /** Call chains that wait for one another. */
@@ -68,6 +69,22 @@ export function waitGraph(reports: Iterable<KeyReport>): Deadlock[] {
     if (together.length > 0) deadlocks.push(deadlockOf(chain, together));
   }
   return deadlocks;
+}
+
+/** Knows deadlocks that two looks have found, one after the other: what only one of them finds was a passing state. */
+export class SeenTwice {
+  private before = new Set<string>();
+
+  /** @param deadlocks of this look. @returns those that the look before has found, too. */
+  of(deadlocks: readonly Deadlock[]): Deadlock[] {
+    const { before } = this;
+    this.before = new Set(deadlocks.map(nameOf));
+    return deadlocks.filter((deadlock) => before.has(nameOf(deadlock)));
+  }
+}
+
+function nameOf({ keys, members }: Deadlock): string {
+  return JSON.stringify([[...keys].sort(), members.map(processOf).sort()]);
 }
 
 /** The callers by this waiter that hold a key: others keep no caller waiting. */

@@ -5,8 +5,9 @@ import { performance as machine } from 'node:perf_hooks';
 import { Locks } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { onAbort, untilAborted } from '../../lib/core/util/abort.js';
-import { after, Alarm, idle, now, validity } from '../../lib/core/util/clock.js';
+import { after, Alarm, duration, idle, now, validity } from '../../lib/core/util/clock.js';
 import type * as Clock from '../../lib/core/util/clock.js';
+import { inParts } from '../../lib/core/util/in-parts.js';
 import { LinkedEntry, LinkedList } from '../../lib/core/util/linked-list.js';
 import { GarbageCount } from '../contract/garbage.js';
 import { eventually } from '../support/eventually.js';
@@ -116,6 +117,26 @@ describe('a linked list', () => {
     }
     expect([seen.join(''), names()]).toEqual(['abc', 'c']);
   });
+});
+
+it('a list is cut by each measure, and an element that is too large is a part of its own', () => {
+  const cut = (...sizes: number[]) => inParts(sizes, [10, 3], (size) => [size, 1]);
+  expect(cut()).toEqual([]);
+  expect(cut(4, 6, 1)).toEqual([[4, 6], [1]]);
+  expect(cut(1, 1, 1, 1)).toEqual([[1, 1, 1], [1]]);
+  expect(cut(1, 99, 1)).toEqual([[1], [99], [1]]);
+});
+
+it.each([
+  [0.4, '0 ms'],
+  [999, '999 ms'],
+  [8_240, '8.2 s'],
+  [119_000, '119 s'],
+  [720_000, '12 min'],
+  [7_200_000, '2 h'],
+  [172_800_000, '2 d'],
+])('people read %d ms as %s', (milliseconds, text) => {
+  expect(duration(milliseconds)).toBe(text);
 });
 
 describe('the validity of a lease', () => {

@@ -23,9 +23,9 @@ export function ownerIds(app = (defaultApp ??= nameOfProgram())): (trace?: strin
   return (trace) => [process, trace === undefined ? randomUUID() : `${randomUUID()};${trace}`].join(':');
 }
 
-/** `app@host:pid`, of an owner id. */
-export function processOf(owner: string): string {
-  return owner.slice(0, owner.lastIndexOf(':')) || owner;
+/** `app@host:pid`, of an owner id or of its parts. */
+export function processOf(of: string | { readonly app: string; readonly host: string; readonly pid: number }): string {
+  return typeof of === 'string' ? of.slice(0, of.lastIndexOf(':')) || of : `${of.app}@${of.host}:${of.pid}`;
 }
 
 /** The name in the package.json from which npm has started the program, else in the nearest one. */

@@ -169,11 +169,12 @@ export async function isSettledWithin(timeout: number, work: Promise<unknown>): 
   return isSettled;
 }
 
-/** Milliseconds as people read them: `812 ms`, `8.2 s`, `41 s`, `12 min`, `3 h`. */
+/** Milliseconds as people read them: `812 ms`, `8.2 s`, `41 s`, `12 min`, `3 h`, `2 d`. */
 export function duration(milliseconds: number): string {
   if (milliseconds < 1000) return `${Math.round(milliseconds)} ms`;
   const seconds = milliseconds / 1000;
   if (seconds < 9.95) return `${Number(seconds.toFixed(1))} s`;
-  if (seconds < 600) return `${Math.round(seconds)} s`;
-  return seconds < 36_000 ? `${Math.round(seconds / 60)} min` : `${Math.round(seconds / 3600)} h`;
+  if (seconds < 120) return `${Math.round(seconds)} s`;
+  if (seconds < 7200) return `${Math.round(seconds / 60)} min`;
+  return seconds < 172_800 ? `${Math.round(seconds / 3600)} h` : `${Math.round(seconds / 86_400)} d`;
 }

@@ -1,4 +1,5 @@
 import type { StoreDoctor } from '../../core/store/store-doctor.js';
+import { inParts } from '../../core/util/in-parts.js';
 import type { CasChange, CasFound, CasRow, CasTable } from '../records/observed/cas.table.js';
 import { Members } from '../records/observed/members.js';
 import { base64, endOf, textOf, type EtcdClient } from './etcd.client.js';
@@ -71,7 +72,8 @@ export class EtcdTable implements CasTable {
     const replies = new Map<CasChange, Promise<CasFound>>();
     // A transaction that only reads goes to no log.
     const isLook = ({ expected }: CasChange): boolean => expected === 'look';
-    for (const some of [...inParts(changes.filter(isLook)), ...inParts(changes.filter((change) => !isLook(change)))]) {
+    const alike = [changes.filter(isLook), changes.filter((change) => !isLook(change))];
+    for (const some of alike.flatMap((all) => inParts(all, [MOST_BYTES, MOST_OPERATIONS], sizesOf))) {
       const made = this.make(some);
       for (const [index, change] of some.entries())
         replies.set(
@@ -196,22 +198,9 @@ function rowOf({ value = '', mod_revision }: Row): CasRow {
   return { version, text: textOf(value), revision: Number(version) };
 }
 
-function* inParts(changes: readonly CasChange[]): Generator<readonly CasChange[]> {
-  let part: CasChange[] = [];
-  let [bytes, operations] = [0, 0];
-  for (const change of changes) {
-    const { key, text, messages } = change;
-    const size = 200 + 2 * (key.length + text.length + messages.reduce((sum, message) => sum + message.text.length, 0));
-    if (part.length > 0 && (bytes + size > MOST_BYTES || operations + 1 + messages.length > MOST_OPERATIONS)) {
-      yield part;
-      part = [];
-      [bytes, operations] = [0, 0];
-    }
-    part.push(change);
-    bytes += size;
-    operations += 1 + messages.length;
-  }
-  if (part.length > 0) yield part;
+/** Bytes and operations in a transaction. */
+function sizesOf({ key, text, messages }: CasChange): readonly number[] {
+  return [200 + 2 * (key.length + text.length + messages.reduce((sum, message) => sum + message.text.length, 0)), 1 + messages.length];
 }
 
 function rightsOf(prefix: string): string {

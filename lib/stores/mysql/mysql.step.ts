@@ -1,8 +1,6 @@
 import { randomInt } from 'node:crypto';
 import { type Change, type Found, TOUCH, VOID } from '../records/record.table.js';
 
-/** Bytes of records in one statement: a server takes 16 MB, written in hexadecimal. */
-const LARGEST = 2 ** 20;
 /** Versions are smaller: they must be exact in a double. */
 const VERSIONS = 2 ** 47;
 
@@ -72,19 +70,4 @@ export class MysqlStep {
     const { version = '', record = null, fence = 0 } = row ?? {};
     this.resolve({ written: false, version: String(version), record, fence, time });
   }
-}
-
-/** Groups the steps so that each statement is short enough. */
-export function inParts(steps: readonly MysqlStep[]): MysqlStep[][] {
-  const parts: MysqlStep[][] = [];
-  let size = Infinity;
-  for (const step of steps) {
-    size += step.record?.length ?? 0;
-    if (size > LARGEST) {
-      parts.push([]);
-      size = step.record?.length ?? 0;
-    }
-    parts.at(-1)!.push(step);
-  }
-  return parts;
 }

@@ -1,15 +1,18 @@
 import { StoreError } from '../../core/model/errors.js';
 import type { StoreDoctor } from '../../core/store/store-doctor.js';
 import { awake as now, HOUR } from '../../core/util/clock.js';
+import { inParts } from '../../core/util/in-parts.js';
 import { RecordClock } from '../records/record.clock.js';
 import { RecordSweep } from '../records/record.sweep.js';
 import type { Change, Found, RecordTable } from '../records/record.table.js';
 import type { Changed, MysqlClient, Row } from './mysql.client.js';
 import { isConflict } from './mysql.errors.js';
 import { CLOCK } from './mysql.schema.js';
-import { inParts, MysqlStep, type Stored } from './mysql.step.js';
+import { MysqlStep, type Stored } from './mysql.step.js';
 
 const PAGE = 1000;
+/** Bytes of records in one statement: a server takes 16 MB, written in hexadecimal. */
+const LARGEST = 2 ** 20;
 
 /**
  * Records in a table of MySQL or MariaDB. Each statement is a transaction of its own, so that no lock is held over the network. There is no
@@ -38,7 +41,8 @@ export class MysqlTable implements RecordTable {
     const steps = changes.map((change) => new MysqlStep(change));
     const reads = steps.filter(({ isRead }) => isRead);
     void this.settle(reads, (all) => this.read(all));
-    for (const some of inParts(steps.filter(({ isRead }) => !isRead))) void this.settle(some, (all) => this.write(all));
+    const changed = steps.filter(({ isRead }) => !isRead);
+    for (const some of inParts(changed, [LARGEST], ({ record }) => [record?.length ?? 0])) void this.settle(some, (all) => this.write(all));
     return steps.map(({ found }) => found);
   }
 

@@ -1,6 +1,7 @@
 // Reads what others have written. Anybody that may send to an inbox or write to the table can write anything, so nothing of it is trusted.
 import { StoreError } from '../../core/model/errors.js';
 import { LONGEST_MESSAGE, offerOf } from '../../core/store/inbox.js';
+import { inParts } from '../../core/util/in-parts.js';
 import type { Found } from './record.table.js';
 import type { Hold, KeyRecord, LatchRecord, LeaseRecord, QueueEntry } from './record.work.js';
 
@@ -27,13 +28,7 @@ export function readMessage(text: string, wake: (owner: string, askIn?: number) 
 
 /** Joins lines to as few messages as possible, none of which is too long. */
 export function inPieces(lines: readonly string[]): string[] {
-  const texts: string[] = [];
-  for (const line of lines) {
-    const last = texts.at(-1);
-    if (last !== undefined && last.length + line.length < LONGEST_PIECE) texts[texts.length - 1] = `${last}\n${line}`;
-    else texts.push(line);
-  }
-  return texts;
+  return inParts(lines, [LONGEST_PIECE + 1], (line) => [line.length + 1]).map((part) => part.join('\n'));
 }
 
 /** Reads the record of a key. @throws {StoreError} if it is not valid, or a kind of lock that this version does not know. */
