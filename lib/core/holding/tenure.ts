@@ -4,7 +4,6 @@ import type { ResolvedOptions } from '../model/options.js';
 import type { LeaseDriver, Share } from '../store/lease-driver.js';
 import { duration, now, validity } from '../util/clock.js';
 import { LinkedEntry } from '../util/linked-list.js';
-import { promised } from '../util/promised.js';
 import type { Lifecycle } from './lifecycle.js';
 import { Turn } from './turn.js';
 import { watchdog } from './watchdog.js';
@@ -115,7 +114,6 @@ export class Tenure extends LinkedEntry<Tenure> {
     return this.askedAt === 0 ? 0 : now() - this.askedAt;
   }
 
-  /** Its next caller gets a lease. */
   beginTurn(time: number, minHold: number, { guardsBody, options }: GrantedCall): Turn {
     const token = this.nextToken;
     this.turnsLeft--;
@@ -143,24 +141,26 @@ export class Tenure extends LinkedEntry<Tenure> {
     }
     if (this.queue.passOn(this, time)) return Promise.resolve(true);
     this.stop();
-    const releasing = this.sendRelease(time);
+    const released = this.release(time);
     this.runtime.begins('cleanUp');
     this.queue.ended(this);
-    return releasing.then(
-      (reply) => {
-        if (reply === 'lost') this.lose('the release found that it belonged to somebody else or to nobody', 'taken');
-        else this.turn.emitReleased();
-        this.runtime.ends('cleanUp');
-        return reply === 'released';
-      },
-      (cause: unknown) => {
-        // The answer to a repeated release is not conclusive, because an earlier one may have been applied.
-        this.turn.emitReleased();
-        this.giveUp(now() + this.ttl, this.runtime.unknown('release', this, cause));
-        this.runtime.ends('cleanUp');
-        return true;
-      },
-    );
+    return released;
+  }
+
+  private async release(time: number): Promise<boolean> {
+    try {
+      const reply = await this.sendRelease(time);
+      if (reply === 'lost') this.lose('the release found that it belonged to somebody else or to nobody', 'taken');
+      else this.turn.emitReleased();
+      return reply === 'released';
+    } catch (cause) {
+      // The answer to a repeated release is not conclusive, because an earlier one may have been applied.
+      this.turn.emitReleased();
+      this.giveUp(now() + this.ttl, this.runtime.unknown('release', this, cause));
+      return true;
+    } finally {
+      this.runtime.ends('cleanUp');
+    }
   }
 
   /** Ends the renewals: the key is released, or given up by the next caller's request. */
@@ -271,8 +271,7 @@ export class Tenure extends LinkedEntry<Tenure> {
   }
 
   private sendRelease(time = now()): Promise<'released' | 'lost'> {
-    const { key, owner } = this;
-    return promised(() => this.driver.release({ key, owner, keepFor: Math.ceil(Math.max(0, this.turn.keepUntil - time)) }));
+    return this.driver.release({ key: this.key, owner: this.owner, keepFor: Math.ceil(Math.max(0, this.turn.keepUntil - time)) });
   }
 }
 

@@ -1,5 +1,4 @@
 import { after, now } from './clock.js';
-import { promised } from './promised.js';
 
 /** Sends a request again and again, one at a time, until it is stopped. */
 export abstract class RepeatedRequest<Reply> {
@@ -33,17 +32,7 @@ export abstract class RepeatedRequest<Reply> {
     this.isAsking = true;
     this.attempts++;
     this.sentAt = now();
-    // A driver should reject, not throw.
-    this.settled = promised(() => this.send()).then(
-      (reply) => {
-        this.isAsking = false;
-        this.answered(reply);
-      },
-      (cause: unknown) => {
-        this.isAsking = false;
-        this.unanswered(cause);
-      },
-    );
+    this.settled = this.settle();
   }
 
   /** Asks after so many milliseconds; at once if {@link ask} was called while the last request was under way. */
@@ -60,6 +49,18 @@ export abstract class RepeatedRequest<Reply> {
   stop(): void {
     this.phase = 'stopped';
     clearTimeout(this.timer);
+  }
+
+  private async settle(): Promise<void> {
+    let reply: Reply;
+    try {
+      reply = await this.send(); // it should reject, not throw
+    } catch (cause) {
+      this.isAsking = false;
+      return this.unanswered(cause);
+    }
+    this.isAsking = false;
+    this.answered(reply);
   }
 
   protected abstract send(): Promise<Reply>;
