@@ -8,7 +8,9 @@ import { startRedis } from './measure/redis.mjs';
 import { rounds } from './measure/rounds.mjs';
 import { median, quantile } from './measure/statistics.mjs';
 
-const SLICES = 60;
+/** What a process has compiled differs from start to start, by more than a tenth: so there are several of each build. */
+const PROCESSES = 4;
+const SLICES = 15;
 const SLICE = { callers: 256, duration: 100 };
 
 const usage =
@@ -18,7 +20,10 @@ const { folders } = await begin(usage, { allowPositionals: true }, (values, posi
   return { ...values, folders: positionals.map((folder) => resolve(folder)) };
 });
 const redis = await startRedis();
-await withBuilds([...folders, fileURLToPath(new URL('../', import.meta.url))], {}, compare);
+const builds = [...folders, fileURLToPath(new URL('../', import.meta.url))];
+const results = Object.fromEntries(builds.map((folder) => [folder, []]));
+for (let process = 0; process < PROCESSES; process++) await withBuilds(builds, {}, measure);
+report(Object.entries(results));
 await redis.stop();
 process.exit(0);
 
@@ -29,15 +34,18 @@ async function withBuilds([folder, ...others], crews, use) {
   return withCrew({ contestant, port: redis.port }, (crew) => withBuilds(others, { ...crews, [folder]: crew }, use));
 }
 
-async function compare(crews) {
+async function measure(crews) {
   for (const crew of Object.values(crews)) await crew.ask('distinct', { ...SLICE, duration: 2000 });
-  const measure = async (crew) => {
+  const slice = async (crew) => {
     const [{ cpu, done, elapsed }] = await crew.ask('distinct', SLICE);
     return { cpu: (cpu / done) * 1000, speed: (done / elapsed) * 1000 };
   };
-  const results = Object.entries(await rounds(crews, measure, SLICES));
-  const [[, base]] = results;
-  for (const [folder, slices] of results) {
+  for (const [folder, slices] of Object.entries(await rounds(crews, slice, SLICES))) results[folder].push(...slices);
+}
+
+function report(all) {
+  const [[, base]] = all;
+  for (const [folder, slices] of all) {
     const of = (name) => slices.map((slice) => slice[name]);
     const ratios = (name) => slices.map((slice, index) => slice[name] / base[index][name]);
     const [low, middle, high] = [0.25, 0.5, 0.75].map((q) => quantile(ratios('cpu'), q).toFixed(2));

@@ -30,7 +30,7 @@ function open(renewBy: (real: Renew) => Renew = (real) => real) {
   return { locks, renewals, isTaken, warnings, lags };
 }
 
-it('a lease that is released while another one of its turn is being released ends with it, once (G6)', async () => {
+it('a lease that is released while another one of the same call chain is being released ends with it, once (G6)', async () => {
   const { locks, isTaken, warnings } = open();
   await locks.using('key', async (outer) => {
     const inner = await locks.acquire('key');

@@ -31,7 +31,7 @@ export class HeldLease implements Lease {
   private released: (() => void) | undefined;
 
   /**
-   * @param turn `undefined`: it is a turn itself.
+   * @param turn `undefined`: it is the first one itself.
    * @param guardsBody whether a body runs under the lease, for which `close()` waits.
    * @param limitedBy names the option behind `maxHold`, for the message.
    */

@@ -15,7 +15,7 @@ const NONE: readonly HeldLease[] = [];
 export class Turn extends HeldLease {
   /** Whether its own lease is one of them: during the callbacks of a release, too. */
   private isOwnOpen = true;
-  /** Those of re-entrant calls. */
+  /** Leases of re-entrant calls. */
   private others = NONE;
   /** Why the key is no longer ours. */
   keyLoss: LockLostError | undefined;
@@ -39,7 +39,7 @@ export class Turn extends HeldLease {
     super(undefined, tenure, guardsBody, maxHold);
   }
 
-  /** Those that are not released: a copy, because some may be released while they are aborted. */
+  /** Leases that are not released: a copy, because some may be released while they are aborted. */
   get leases(): readonly HeldLease[] {
     return this.isOwnOpen ? [this, ...this.others] : [...this.others];
   }
