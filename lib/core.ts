@@ -14,7 +14,7 @@ export type {
   KeyName,
   KeyReport,
   KeyWaiter,
-  Told,
+  ProcessReport,
   ListOptions,
   OwnerParts,
   WatchOptions,

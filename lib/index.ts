@@ -43,7 +43,7 @@ export type {
   KeyName,
   KeyReport,
   KeyWaiter,
-  Told,
+  ProcessReport,
   ListOptions,
   OwnerParts,
   WatchOptions,

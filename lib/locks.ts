@@ -1,5 +1,5 @@
 import { Engine } from './core/engine.js';
-import { LatchCalls } from './latch/latch-calls.js';
+import { LatchDriverCalls } from './latch/latch-driver-calls.js';
 import { configError, UnsupportedPrimitiveError } from './core/model/errors.js';
 import type { DoctorOptions, DoctorReport, LocksHealth } from './core/model/doctor-report.js';
 import type { LockEvents, LockListener } from './core/model/events.js';
@@ -41,7 +41,7 @@ export class Locks {
   /** @internal Finds the key that a call of a decorated method takes. The Locks of a Nest app have one. */
   keyFinder: ((type: never, method: string | symbol, args: readonly unknown[]) => string) | undefined;
   /** @internal */
-  private latches: LatchCalls | undefined;
+  private latches: LatchDriverCalls | undefined;
   /** @internal */
   private loading: Promise<Operator> | undefined;
 
@@ -103,7 +103,7 @@ export class Locks {
    * @throws {UnsupportedPrimitiveError} when the store has no latches.
    */
   countDownLatch(key: string, options: CountDownLatchOptions = {}): CountDownLatch {
-    this.latches ??= new LatchCalls(this.engine.runtime, offered(this.store, this.store.countDownLatch, 'count-down latches'));
+    this.latches ??= new LatchDriverCalls(this.engine.runtime, offered(this.store, this.store.countDownLatch, 'count-down latches'));
     return new CountDownLatch(this.latches, this.engine.fullKey(key), this.engine.defaults, options);
   }
 

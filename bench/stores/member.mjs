@@ -52,7 +52,7 @@ process.once('message', async () => {
   const end = clock();
   await locks.close();
   closeSync(file);
-  const splitVotes = store?.mutex.election?.splitVotes ?? 0;
+  const splitVotes = store?.mutex.ballots?.splitVotes ?? 0;
   process.send({ start, end, waits, splitVotes, times: [...sections.times] }, () => process.disconnect());
 });
 process.send('ready');

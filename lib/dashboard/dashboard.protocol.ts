@@ -1,5 +1,5 @@
 /** Messages between the server of the dashboard and its page. Times are milliseconds since 1970 by the clock of the server. */
-import type { KeyKind, Told } from '../core/model/key-report.js';
+import type { KeyKind, ProcessReport } from '../core/model/key-report.js';
 
 /** A key is named by its store and itself, `redact`ed if the app says so. */
 export interface RowName {
@@ -116,7 +116,7 @@ export interface KeyAnswer extends RowName {
 }
 
 export interface WaiterAnswer extends Omit<Party, 'token'> {
-  readonly patienceLeft: Told['patienceLeft'];
+  readonly patienceLeft: ProcessReport['patienceLeft'];
   /** Keys that it holds while it waits. */
   readonly holding: readonly string[];
 }

@@ -1,5 +1,5 @@
 import { inspect } from 'node:util';
-import type { CallSettings, LatchCalls } from './latch-calls.js';
+import type { CallSettings, LatchDriverCalls } from './latch-driver-calls.js';
 import { configError } from '../core/model/errors.js';
 import { checkOptions, integerFrom, only } from '../core/model/check-options.js';
 import { ACQUIRE_CHECKS, resolveOptions, type AcquireOptions, type ResolvedOptions } from '../core/model/options.js';
@@ -33,7 +33,7 @@ export class CountDownLatch {
 
   /** @internal */
   constructor(
-    private readonly calls: LatchCalls,
+    private readonly calls: LatchDriverCalls,
     /** The key as the store knows it, namespace included. */
     readonly key: string,
     private readonly defaults: ResolvedOptions,

@@ -7,7 +7,7 @@ import { now } from '../core/util/clock.js';
 import { RepeatedRequest } from '../core/util/repeated-request.js';
 import { pollDelay, queuedDelay } from '../core/waiting/backoff.js';
 import { Caller } from '../core/waiting/caller.js';
-import type { CallSettings } from './latch-calls.js';
+import type { CallSettings } from './latch-driver-calls.js';
 
 /** Milliseconds for which giving up an entry is repeated. An entry that is left over expires with its latch. */
 const LEAVING = 60_000;

@@ -1,6 +1,6 @@
 import type { Tenure } from '../core/holding/tenure.js';
 import { defined } from '../core/model/check-options.js';
-import type { HeldKey, KeyHolder, KeyReport, KeyWaiter, OwnerParts, Told } from '../core/model/key-report.js';
+import type { HeldKey, KeyHolder, KeyReport, KeyWaiter, OwnerParts, ProcessReport } from '../core/model/key-report.js';
 import { holdingOf, partsOf } from '../core/model/owner.js';
 import type { HolderState, KeyState, WaiterState } from '../core/store/inspector.js';
 import { dateOf } from '../core/util/clock.js';
@@ -42,7 +42,7 @@ function entriesOfQueue({ key, waiting, holders, contenders }: LockQueue): Entry
 export function keyReportOf(state: KeyState, allEntries: readonly Entry[]): KeyReport {
   const entries = allEntries.filter(({ key }) => key === state.key);
   const holderIn = (owner: string): SentReport | undefined => entries.find((entry) => entry.holder && entry.owner === owner)?.holder;
-  const waitersIn = (owner: string): Told[] | undefined =>
+  const waitersIn = (owner: string): ProcessReport[] | undefined =>
     entries.find((entry) => entry.waiters && entry.owner === owner)?.waiters?.map(toldOf);
   const keyHolderOf = (holder: HolderState): KeyHolder => {
     const report = holderIn(holder.owner);
@@ -69,7 +69,7 @@ export function keyReportOf(state: KeyState, allEntries: readonly Entry[]): KeyR
   };
 }
 
-function toldOf({ label, since, token, patienceLeft, waiting, oldestWait, holding }: SentReport): Told {
+function toldOf({ label, since, token, patienceLeft, waiting, oldestWait, holding }: SentReport): ProcessReport {
   const held = holding.map(heldKeyOf);
   return defined({ label, since: new Date(since), fencingToken: token, patienceLeft, waiting, oldestWait, holding: held });
 }

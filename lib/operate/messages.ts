@@ -43,7 +43,7 @@ function record<C extends Readonly<Record<string, Check<unknown>>>>(checks: C): 
   return (value) => Object.entries(checks).every(([name, check]) => check((Object(value) as Record<string, unknown>)[name]));
 }
 
-/** A `Told` as it is sent: the date is milliseconds since 1970, and a held key `<uuid> <key>`. */
+/** A `ProcessReport` as it is sent: the date is milliseconds since 1970, and a held key `<uuid> <key>`. */
 const isReport = record({
   label: optional(isText),
   since: isDate,

@@ -1,6 +1,6 @@
 import { defined } from '../core/model/check-options.js';
 import { processOf } from '../core/model/owner.js';
-import type { HeldKey, KeyHolder, KeyReport, KeyWaiter, OwnerParts, Told } from '../core/model/key-report.js';
+import type { HeldKey, KeyHolder, KeyReport, KeyWaiter, OwnerParts, ProcessReport } from '../core/model/key-report.js';
 
 /** Call chains that wait for one another. */
 export interface Deadlock {
@@ -19,7 +19,7 @@ export interface DeadlockMember extends OwnerParts {
 }
 
 /** A call chain that waits for the key of a report, and holds others. */
-interface Chain extends Pick<Told, 'label' | 'patienceLeft'> {
+interface Chain extends Pick<ProcessReport, 'label' | 'patienceLeft'> {
   readonly waiter: KeyWaiter;
   readonly report: KeyReport;
   /** The keys that it believes to hold. */
@@ -89,7 +89,7 @@ function nameOf({ keys, members }: Deadlock): string {
 
 /** The callers by this waiter that hold a key: others keep no caller waiting. */
 function chainsOf(waiter: KeyWaiter, report: KeyReport): Chain[] {
-  const callers: readonly Pick<Told, 'label' | 'patienceLeft' | 'holding'>[] = waiter.told ?? [waiter];
+  const callers: readonly Pick<ProcessReport, 'label' | 'patienceLeft' | 'holding'>[] = waiter.told ?? [waiter];
   return callers
     .filter(({ holding }) => holding.length > 0)
     .map(({ label, patienceLeft, holding }) => ({ waiter, report, label, patienceLeft, holding, next: [], behind: [] }));

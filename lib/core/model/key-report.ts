@@ -47,7 +47,7 @@ export interface KeyHolder extends OwnerParts {
   /** `Infinity`: the whole key. */
   readonly permits: number;
   /** The report of its process; `undefined`: it did not answer. */
-  readonly told?: Told;
+  readonly told?: ProcessReport;
 }
 
 export interface KeyWaiter extends OwnerParts {
@@ -58,7 +58,7 @@ export interface KeyWaiter extends OwnerParts {
   /** False: its process does not listen to wake-ups any more. */
   readonly isHeard: boolean;
   /** The reports of its process on each caller that waits by this owner; `undefined`: it did not answer. */
-  readonly told?: readonly Told[];
+  readonly told?: readonly ProcessReport[];
 }
 
 /** A key that a call chain holds while it waits. */
@@ -69,7 +69,7 @@ export interface HeldKey {
 }
 
 /** The report of a process about one of its callers. */
-export interface Told {
+export interface ProcessReport {
   readonly label?: string;
   /** Since when it holds the key, or waits for it, by the clock of its process. */
   readonly since: Date;

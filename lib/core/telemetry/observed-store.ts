@@ -2,7 +2,7 @@ import type { Engine } from '../engine.js';
 import type { LocksOptions } from '../model/locks-options.js';
 import type { TelemetryObserver } from '../model/telemetry.js';
 import type { LockStore } from '../store/lock-store.js';
-import { LocksSource } from './telemetry-source.js';
+import { LocksSource } from './locks-source.js';
 import { timedStore } from './timed-driver.js';
 
 /** The store whose drivers are to be used: with telemetry they measure each request, without it they are not wrapped. */

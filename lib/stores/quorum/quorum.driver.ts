@@ -11,7 +11,7 @@ import type {
 } from '../../core/store/lease-driver.js';
 import { RequestDeadlines } from '../../core/store/request-deadlines.js';
 import { isSettledWithin, now } from '../../core/util/clock.js';
-import { Election, outageOf } from './quorum.election.js';
+import { BallotRounds, outageOf } from './quorum.ballot-rounds.js';
 import { Leases, type AskedMembers, type Lease } from './quorum.leases.js';
 import type { Member } from './quorum.member.js';
 import { Poll, type Electorate, type OpenPoll } from './quorum.poll.js';
@@ -34,7 +34,7 @@ export class QuorumDriver implements LeaseDriver {
   readonly queueEntryLifetime: number;
   readonly wakeUps?: WakeUps;
   readonly timeOf?: (token: number) => Date;
-  readonly election: Election;
+  readonly ballots: BallotRounds;
   private readonly electorate: Electorate;
   private readonly queueLock: QueueLock;
   private readonly leases: Leases;
@@ -49,7 +49,7 @@ export class QuorumDriver implements LeaseDriver {
     const electorate = (this.electorate = { voters, deadlines: new RequestDeadlines<OpenPoll>(memberTimeout, (poll) => poll.late()) });
     this.isShared = side !== 'mutex';
     this.queueEntryLifetime = Math.min(QUEUE_LOCK_TTL, ...drivers.map(({ queueEntryLifetime }) => queueEntryLifetime));
-    this.election = new Election(electorate, requestTimeout, side === 'read');
+    this.ballots = new BallotRounds(electorate, requestTimeout, side === 'read');
     this.queueLock = new QueueLock(electorate);
     this.leases = new Leases(electorate);
     const inboxes = drivers.flatMap(({ wakeUps }) => wakeUps ?? []);
@@ -65,7 +65,7 @@ export class QuorumDriver implements LeaseDriver {
     const waits = queue && share?.beside === undefined && !this.leases.get(request);
     const refusal = waits ? await this.queueLock.acquire(request) : undefined;
     const asked: AskedMembers = this.leases.get(request)?.asked ?? new Map<number, boolean>();
-    const reply = refusal ?? (await this.election.elect(request, asked, () => this.leases.get(request) !== undefined));
+    const reply = refusal ?? (await this.ballots.elect(request, asked, () => this.leases.get(request) !== undefined));
     if (reply.granted) {
       const lastToken = reply.token === null ? 0 : reply.token + tokens - 1;
       this.leases.granted(request, ttl, { lastToken, asked, share });

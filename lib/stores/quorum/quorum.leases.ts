@@ -1,7 +1,7 @@
 import { StoreError } from '../../core/model/errors.js';
 import type { RenewRequest, Share, Tenancy } from '../../core/store/lease-driver.js';
 import { after, now } from '../../core/util/clock.js';
-import { outageOf } from './quorum.election.js';
+import { outageOf } from './quorum.ballot-rounds.js';
 import { idOf } from './quorum.member.js';
 import { Poll, type Electorate } from './quorum.poll.js';
 import { wordOutcome } from './quorum.votes.js';

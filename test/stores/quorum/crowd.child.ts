@@ -22,7 +22,7 @@ const store = quorumStore(
   { quarantine: 0, memberTimeout: 2_500 },
 );
 const locks = new Locks(store, { logger: false });
-const { election } = store.mutex as QuorumDriver;
+const { ballots } = store.mutex as QuorumDriver;
 const tokens: number[] = [];
 const options = { keyTimeout: 20_000, waitTimeout: Infinity, retryInterval: 5_000 };
 
@@ -34,12 +34,12 @@ async function section(token: number): Promise<void> {
 }
 
 process.once('message', () => {
-  const before = election.splitVotes;
+  const before = ballots.splitVotes;
   const calls = Array.from({ length: callers }, async () => {
     for (let turn = 0; turn < turns; turn++) await locks.using(key, (lease) => section(lease.fencingToken!), options);
   });
   void Promise.all(calls).then(async () => {
-    tellParent({ type: 'done', splitVotes: election.splitVotes - before, tokens });
+    tellParent({ type: 'done', splitVotes: ballots.splitVotes - before, tokens });
     await locks.close();
     redis.disconnect();
     process.disconnect();

@@ -129,8 +129,8 @@ export class QuorumWorld implements World {
       return JSON.stringify([server.state(), open, own, this.left.jumps.length > 0 && member === 0]);
     });
     const known = owners.map(({ driver, done, verb, validUntil, asked, hasHeld, isOver, told }) => {
-      const { leases, election } = driver as unknown as { leases: { leases: Map<string, unknown> }; election: { lead: number } };
-      return [done, verb, validUntil, asked, hasHeld, isOver, told, [...leases.leases], election.lead];
+      const { leases, ballots } = driver as unknown as { leases: { leases: Map<string, unknown> }; ballots: { lead: number } };
+      return [done, verb, validUntil, asked, hasHeld, isOver, told, [...leases.leases], ballots.lead];
     });
     const text = JSON.stringify([clock.time, this.left, members.sort(), known, this.lastToken]);
     return createHash('sha1').update(text).digest('base64');

@@ -1,7 +1,7 @@
 import { asStoreError, StoreError, type LockError } from '../../../core/model/errors.js';
 import type { HolderState, Inspector, KeyState, SeizeRequest, WaiterState } from '../../../core/store/inspector.js';
 import { inTime } from '../../../core/util/clock.js';
-import { outageOf } from '../quorum.election.js';
+import { outageOf } from '../quorum.ballot-rounds.js';
 import type { Member } from '../quorum.member.js';
 import { isQueueLock, queueLockOf, waiterOf } from '../quorum.queue-lock.js';
 import { leaseToken, majorityOf } from '../quorum.votes.js';

@@ -17,7 +17,7 @@ const SHORTEST_PAUSE = 10;
 const MOST_DOUBLINGS = 6;
 
 /** Holds ballots until the key is granted or somebody else has it. */
-export class Election {
+export class BallotRounds {
   /** Rounds in which no owner had a majority, and this one had votes. */
   splitVotes = 0;
   /** Microseconds by which a member was ahead of our clock. With it, all members usually give the token that is asked for. */

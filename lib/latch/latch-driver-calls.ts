@@ -98,7 +98,7 @@ class OperationIds {
 }
 
 /** The calls of one {@link Locks} to its latches. */
-export class LatchCalls {
+export class LatchDriverCalls {
   private readonly operations = new OperationIds();
   private readonly watches = new Map<string, LatchWatch>();
 
