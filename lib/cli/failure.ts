@@ -42,7 +42,7 @@ export function withoutPasswords(text: string): string {
   return inUrls.replaceAll(/([?&][\w-]*(?:password|passwd|secret|token)=)[^&\s'"]*/gi, '$1***');
 }
 
-/** The package that a failed import names. A file is none. */
+/** The package that a failed import names. A file is not a package. */
 function missingPackage(error: unknown): string | undefined {
   const { code, message } = Object(error) as { code?: unknown; message?: unknown };
   if (code !== 'ERR_MODULE_NOT_FOUND' && code !== 'MODULE_NOT_FOUND') return undefined;

@@ -44,7 +44,7 @@ export async function openStore(flags: Flags, io: Pick<Io, 'env' | 'cwd'>, note:
     const known = await configured(resolve(io.cwd(), file), flags);
     return { store: known.store, namespace: namespace ?? known.namespace };
   }
-  if (flags.text('store') !== undefined) throw usage('--store goes with a config file, and there is none.');
+  if (flags.text('store') !== undefined) throw usage('--store goes with a config file, which is missing.');
   const found = url ?? io.env.REDIS_URL;
   if (found === undefined) note(`No --url, config file or REDIS_URL: using ${DEFAULT_URL}.`);
   return { store: await storeOf(found ?? DEFAULT_URL, flags), namespace: namespace ?? '' };
@@ -117,5 +117,5 @@ async function storeOf(text: string, flags: Flags): Promise<LockStore> {
   if (place !== undefined)
     return (await import('../stores/zookeeper/zookeeper.store.js')).zookeeperStore({ connectionString: place, requestTimeout });
   // The URL is not shown: it may have a password in an unexpected place.
-  throw usage(`The URL is none of ${URLS}. Special characters of a password are percent-encoded.`);
+  throw usage(`The URL must be one of ${URLS}. Special characters of a password are percent-encoded.`);
 }

@@ -52,7 +52,7 @@ export class DistributedLockModule {
   static forFeature(this: 'forRoot() is global: import it once, in the root module', ..._options: unknown[]): never {
     throw configError(
       'MODULE',
-      'DistributedLockModule.forFeature: there is none. forRoot({ store }) is global: import it once, in the root module, and decorate methods in any.',
+      'DistributedLockModule.forFeature does not exist. forRoot({ store }) is global: import it once, in the root module, and decorate methods in any.',
     );
   }
 

@@ -108,7 +108,7 @@ export const answerOf = readerOf<Answer | ProcessEvents>((message) => isAnswer(m
 export const questionOf = readerOf(isQuestion);
 export const revokeRequestOf = readerOf(isRevokeRequest);
 
-/** Reads a message from a text; `undefined`: it is none. */
+/** Reads a message from a text; `undefined`: it is not one. */
 function readerOf<T>(isOne: Check<T>): (text: string) => T | undefined {
   return (text) => {
     if (text.length > LONGEST) return undefined;

@@ -93,7 +93,7 @@ describe('an app that is put together wrongly does not boot', () => {
     [
       'forFeature',
       () => forFeature([]),
-      /forFeature: there is none\. forRoot\(\{ store \}\) is global: import it once, in the root module/,
+      /forFeature does not exist\. forRoot\(\{ store \}\) is global: import it once, in the root module/,
     ],
     ['something else as store', () => forRoot({ store: { mutex: {} } }), /store/],
     ['a negative shutdownTimeout', () => forRoot({ ...options(), shutdownTimeout: -1 }), /"shutdownTimeout"/],

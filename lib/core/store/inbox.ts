@@ -8,7 +8,7 @@ const CHECK_INTERVAL = 1000;
 /** Milliseconds until a connection that broke is replaced; so much longer each time. */
 const RECONNECT_DELAY = 50;
 const LONGEST_RECONNECT_DELAY = 500;
-/** Connections that are of no use though the store answers, until waiters poll. */
+/** After this many useless connections in a row waiters poll. */
 const MOST_VAIN_TIMES = 5;
 /** Milliseconds until such a connection is tried again; twice as long each time. */
 const FIRST_PAUSE = 1000;
@@ -23,7 +23,7 @@ export interface Offer {
   readonly askIn?: number;
 }
 
-/** One offer by its fields, all of which must be known; `undefined`: it is none. Anybody who may send to an inbox can send any text there. */
+/** One offer by its fields, all of which must be known; `undefined`: it is not one. Anybody who may send to an inbox can send any text there. */
 export function offerOf(owner: string | undefined, askIn: string | undefined, others: readonly string[]): Offer | undefined {
   if (!owner || others.length > 0) return undefined;
   if (askIn === undefined) return { owner };

@@ -103,7 +103,7 @@ export class StoreWatch {
   granted(): void {
     const { refusal } = this;
     this.refusal = undefined;
-    // What is final is about one key or right: it says nothing of the others that it was granted.
+    // A final error concerns one key or right, not the store.
     if (refusal?.transient) this.log.warn('NDL_STORE_BACK', `${this.title} grants locks again`, { once: 'granted' });
   }
 

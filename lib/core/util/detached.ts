@@ -9,7 +9,7 @@ const nowhere = new AsyncResource('nestjs-distributed-lock', { requireManualDest
 for (const slot of Object.getOwnPropertySymbols(nowhere)) {
   if (CONTEXT.includes(slot.description ?? '')) (nowhere as unknown as Record<symbol, unknown>)[slot] = undefined;
 }
-// It works on. Without this, Jest would call it an open handle.
+// The resource stays usable after its destroy event. Without this, Jest would call it an open handle.
 nowhere.emitDestroy();
 
 /**

@@ -124,7 +124,7 @@ function wrongResult(result: unknown, where: string, expected: ReturnKind): Lock
 /**
  * Gives the call to the interceptor of its app.
  *
- * @throws {LockConfigError} if the instance has no interceptor, or a mock that is none.
+ * @throws {LockConfigError} if the instance has no interceptor, or a mock in its place.
  * @throws {LockAbortedError} if the app of the instance is closed.
  */
 function openCall(call: MethodCall, next: CallHandler): Observable<unknown> {
@@ -157,7 +157,7 @@ function interceptorOf(target: object | undefined | null, definition: LockDefini
   if (app) throw new LockAbortedError(`${where}: the app that had this instance is closed.`, { reason: 'shutdown' });
   throw configError(
     'INSTANCE',
-    `${where}: this instance was not made by Nest, or not yet given its lock, so there is none to take. ` +
+    `${where}: this instance was not made by Nest, or Nest has not finished it, so it has no lock. ` +
       `Let Nest provide ${className} (in a test: Test.createTestingModule) instead of calling \`new\`, and call the method neither in a constructor nor before the module of locks is initialized. ` +
       'A proxy that a factory makes must not bind methods to its target, which Nest does not know.',
   );
@@ -171,7 +171,7 @@ function answersAnything(result: object): boolean {
 function mocked({ where }: LockDefinition): LockConfigError {
   return configError(
     'INSTANCE',
-    `${where}: its lock was put in by an automatic mock, so there is none to take. ` +
+    `${where}: its lock was put in by an automatic mock, so it has no lock. ` +
       'Import DistributedLockModule.forRoot({ store: memoryStore() }) in the test, too.',
   );
 }

@@ -129,7 +129,7 @@ function watchFolder(folder: string, drafts: string, received: (text: string) =>
   return { listening: Promise.resolve().then(open), ended, close };
 }
 
-/** Reads a message; '': it is none. Anybody that may write to the directory can put anything there: a large file, a directory, an endless pipe. */
+/** Reads a message; '': it is not one. Anybody that may write to the directory can put anything there: a large file, a directory, an endless pipe. */
 function textOf(name: string, path: string): string {
   try {
     if (!name.startsWith(LONG)) return decodeURIComponent(name);

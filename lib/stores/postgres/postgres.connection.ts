@@ -180,7 +180,7 @@ export class PoolConnection implements PostgresConnection {
     try {
       const { requestTimeout } = this.options;
       const asked = client.query({ name: this.isPrepared ? nameOf(text) : undefined, text, values });
-      // One whose statement was cancelled is as good as new: a server that is short of processor time is spared a new one.
+      // A connection can be reused after a cancelled statement: a server that is short of processor time is spared a new one.
       asked.catch((error: unknown) => (isBroken &&= sqlStateOf(error) !== CANCELLED));
       return (
         await inTime(requestTimeout, asked, () => {

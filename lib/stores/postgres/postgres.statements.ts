@@ -34,7 +34,7 @@ export class PostgresStatements {
   /** The clock, the number of the transaction if it has written, and that of the table. */
   private readonly seen: string;
 
-  /** @throws {LockConfigError} when the name of the table is none. */
+  /** @throws {LockConfigError} when the name of the table is not valid. */
   constructor(name: string) {
     const table = (this.table = quoted(name));
     this.schema = schemaOf(table);

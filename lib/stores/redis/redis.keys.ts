@@ -22,7 +22,7 @@ export function withQueue(key: string, keyPrefix: string): string[] {
   return [key, keyBeside(key, 'queue', keyPrefix)];
 }
 
-/** The lock of a fence or a queue, by the name that the server has for it, prefix included; `undefined`: it is none. */
+/** The lock of a fence or a queue, by the name that the server has for it, prefix included; `undefined`: it is not one. */
 export function lockOfName(name: string, keyPrefix: string): string | undefined {
   if (!name.startsWith(keyPrefix)) return undefined;
   const own = name.slice(keyPrefix.length).replace(/:(fence|queue)$/, '');

@@ -4,7 +4,7 @@ import { StoreError } from '../../core/model/errors.js';
 /** A reply that no script of ours gives, such as the `QUEUED` of a client that is inside MULTI. What was asked for may have been done, or be done later. */
 export function unexpected(reply: unknown): StoreError {
   const shown = inspect(reply, { depth: 2, breakLength: Infinity }).slice(0, 200);
-  return new StoreError(`Redis gave a reply that is none: ${shown}. A client that is lent must not be inside MULTI, nor change replies.`, {
+  return new StoreError(`Unexpected reply from Redis: ${shown}. A client that is lent must not be inside MULTI, nor change replies.`, {
     transient: false,
   });
 }

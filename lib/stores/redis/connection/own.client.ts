@@ -57,7 +57,7 @@ export function ownOptions(requestTimeout: number): RedisOptions {
     sentinelRetryStrategy: reconnectDelay,
     sentinelCommandTimeout: requestTimeout,
     retryStrategy: reconnectDelay,
-    // How long to wait while a restarted server loads its data is not for that server to guess.
+    // While a server loads its data, our own timeout decides, not its hint.
     maxLoadingRetryTime: 300,
     reconnectOnError: onceDemoted(),
   };

@@ -41,7 +41,7 @@ export class RedisScript {
   /**
    * Answered or rejected within requestTimeout, once {@link flush} has been called.
    *
-   * @param decode throws what the caller is rejected with, if the reply is none.
+   * @param decode throws what the caller is rejected with, if the reply is not one of the script.
    * @param common stands before the arguments, once for all calls of a request.
    */
   add<T>(key: string, args: Argument[], decode: (reply: unknown) => T, common: Argument[] = NONE): Promise<T> {

@@ -90,7 +90,7 @@ export class RedisWakeUps extends Inbox {
     for (const { key, text } of this.entries.withoutInbox(this.inbox)) {
       redis.request((client) => client.call('ZREM', keyBeside(key, 'queue', redis.keyPrefix), text)).catch(() => undefined);
     }
-    // They ask behind that.
+    // Waiters ask after these commands.
     super.refused();
   }
 
@@ -120,7 +120,7 @@ function busOf(redis: RedisConnection, connection: string, open: TopicBusOptions
   });
 }
 
-/** The parts of a message; `undefined`: it is none. Its second line is the key. */
+/** The parts of a message; `undefined`: it is not one. Its second line is the key. */
 function messageOf(text: string): Offer | undefined {
   if (text.length > LONGEST_MESSAGE) return undefined;
   const [owner, , askIn, ...others] = text.split('\n');

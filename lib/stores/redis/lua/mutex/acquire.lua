@@ -29,7 +29,7 @@ return answerAll(replies, #KEYS / 3, function(i)
   if holder and holder ~= owner then
     if entry ~= '' then
       join(queue, entry, 0, micros)
-      -- A waiter asks every half minute or more often: who does not ask for a minute is gone.
+      -- A waiter asks every half minute or more often. Entries that did not ask for a minute are removed.
       call('PEXPIRE', queue, 60000)
     end
     reply = {holder == '' and 0 or call('PTTL', lock), holder, entry ~= '' and call('ZRANK', queue, entry) or 0}

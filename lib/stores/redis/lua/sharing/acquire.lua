@@ -31,7 +31,7 @@ return answerAll({}, #KEYS / 3, function(i)
     if isQueue then leave(queue, entry) end
     return reserve(fence, tokens, floor, ttl)
   end
-  -- A waiter asks every half minute or more often: who does not ask for a minute is gone.
+  -- A waiter asks every half minute or more often. Entries that did not ask for a minute are removed.
   if stays == '1' then call('PEXPIRE', queue, 60000) end
   -- A caller that wants it whole waits for the last holder.
   local way = count == permits and call('ZREVRANGE', key, 0, 0, 'WITHSCORES')
