@@ -5,7 +5,7 @@ import type { Bus, BusTopic } from './inspector.js';
 /** Subscribes a connection to a channel, or ends that. */
 export type Subscribe = (verb: 'subscribe' | 'unsubscribe', channel: string) => Promise<unknown>;
 
-/** What differs from store to store. */
+/** The parts that differ from store to store. */
 export interface TopicBusOptions {
   /** The name of the inbox, and what opens it. */
   readonly connection: string;

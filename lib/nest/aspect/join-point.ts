@@ -124,7 +124,7 @@ function wrongResult(result: unknown, where: string, expected: ReturnKind): Lock
 /**
  * Gives the call to the interceptor of its app.
  *
- * @throws {LockConfigError} if the instance has no interceptor, or a mock in its place.
+ * @throws {LockConfigError} if the instance has no interceptor, or an automatic mock.
  * @throws {LockAbortedError} if the app of the instance is closed.
  */
 function openCall(call: MethodCall, next: CallHandler): Observable<unknown> {
