@@ -213,7 +213,7 @@ module.exports = {
     floor(
       'floor-4-dashboard',
       '^lib/dashboard/(?!dashboard\\.(module|options)|basic-auth|page/)',
-      ['^lib/(core|dashboard)/', '^lib/locks\\.ts$'],
+      ['^lib/(core|dashboard|operate)/', '^lib/locks\\.ts$'],
       'The command line serves it where no Nest is.',
     ),
     floor(

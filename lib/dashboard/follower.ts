@@ -3,6 +3,7 @@ import type { KeyEvent, KeyReport } from '../core/model/key-report.js';
 import { processOf } from '../core/model/owner.js';
 import { now } from '../core/util/clock.js';
 import type { Locks } from '../locks.js';
+import { SeenTwice } from '../operate/wait-graph.js';
 import type { Alert } from './dashboard.protocol.js';
 import type { LiveTable } from './live-table.js';
 
@@ -42,8 +43,7 @@ export class Follower {
   /** The last events that were not sent. */
   private gap = { text: '', until: 0 };
   private deadlocks: readonly Alert[] = [];
-  /** Deadlocks that were seen once, by their keys: they count when they are seen twice. */
-  private suspected = new Set<string>();
+  private readonly seen = new SeenTwice();
   private beats = 0;
 
   constructor(
@@ -164,15 +164,12 @@ export class Follower {
 
   private findDeadlocks(): void {
     const { store, locks, nameOf } = this.followed;
-    const found = new Map<string, Alert>();
-    for (const { keys, members, endsIn } of locks.waitGraph(this.reports)) {
+    this.deadlocks = this.seen.of(locks.waitGraph(this.reports)).map(({ keys, members, endsIn }) => {
       const names = keys.map(nameOf);
-      const who = members.map(({ app, host, pid }) => `${app}@${host}:${pid}`).join(' and ');
+      const who = members.map(processOf).join(' and ');
       const end = endsIn === null ? '' : `, until one of them gives up in ${Math.round(endsIn / 1000)} s`;
       const text = `Deadlock: ${[...names, names[0]].join(' → ')}. ${who} wait for each other${end}.`;
-      found.set([...keys].sort().join('\n'), { kind: 'deadlock', text, row: { store, key: names[0]! } });
-    }
-    this.deadlocks = [...found].flatMap(([keys, alert]) => (this.suspected.has(keys) ? [alert] : []));
-    this.suspected = new Set(found.keys());
+      return { kind: 'deadlock', text, row: { store, key: names[0]! } };
+    });
   }
 }

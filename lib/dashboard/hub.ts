@@ -149,7 +149,7 @@ export class Hub {
     this.seconds.add(event);
     const { event: name, key, label = null, owner, reason = null, at, app, host, pid, held = null } = event;
     if (!isNoteworthy(name)) return;
-    const process = owner === undefined ? `${app}@${host}:${pid}` : processOf(owner);
+    const process = processOf(owner ?? { app, host, pid });
     const told = { at: at.getTime(), event: name, label, process, reason: this.isRedacted ? null : reason, held };
     const note = { store, key: this.nameOf(key), ...told };
     if (name !== 'released') this.newNotes.push(note);
