@@ -38,9 +38,8 @@ function entriesOfQueue({ key, waiting, holders, contenders }: LockQueue): Entry
   return callers.length === 0 || owner === undefined ? entries : [...entries, { key, owner, waiters: callers.map(waiterOf) }];
 }
 
-/** Joins the state of a key at the store with what the processes say. */
-export function keyReportOf(state: KeyState, allEntries: readonly Entry[]): KeyReport {
-  const entries = allEntries.filter(({ key }) => key === state.key);
+/** Joins the state of a key at the store with what the processes say of it. */
+export function keyReportOf(state: KeyState, entries: readonly Entry[] = []): KeyReport {
   const holderIn = (owner: string): SentReport | undefined => entries.find((entry) => entry.holder && entry.owner === owner)?.holder;
   const waitersIn = (owner: string): ProcessReport[] | undefined =>
     entries.find((entry) => entry.waiters && entry.owner === owner)?.waiters?.map(toldOf);

@@ -11,6 +11,7 @@ import { examine } from './doctor/doctor.js';
 import { forceRelease } from './force-release.js';
 import { healthOf } from './health.js';
 import { keyReportOf } from './key-reports.js';
+import type { Entry } from './messages.js';
 import { OperatorResponder } from './operator-responder.js';
 import { askAll, watchAll } from './other-processes.js';
 import { SlowWaits } from './slow-waits.js';
@@ -76,7 +77,12 @@ export class Operator {
     const { pattern = '*', state = 'held', olderThan = 0, limit = 1000, signal } = options;
     const matches = this.matcherOf(pattern);
     const start = this.engine.namespace + (/^[^*?]*/.exec(pattern)?.[0] ?? '');
-    const entries = await askAll(this);
+    const entries = new Map<string, Entry[]>();
+    for (const entry of await askAll(this)) {
+      const known = entries.get(entry.key);
+      if (known) known.push(entry);
+      else entries.set(entry.key, [entry]);
+    }
     const seen = new Set<string>();
     let left = limit;
     for await (const keys of this.inspector.keys(start, state === 'used')) {
@@ -85,7 +91,7 @@ export class Operator {
       for (let from = 0; from < news.length; from += BATCH) {
         if (signal?.aborted) throw abortedBy(signal, start);
         for (const known of await this.look(news.slice(from, from + BATCH))) {
-          const report = keyReportOf(known, entries);
+          const report = keyReportOf(known, entries.get(known.key));
           if (!STATES[state](report) || !isOlderThan(report, olderThan)) continue;
           yield report;
           if (--left === 0) return;
