@@ -273,7 +273,7 @@ export class Locks {
   }
 
   /** @internal The answers to operators, loaded by the first question. */
-  private operator(): Promise<Operator> {
+  operator(): Promise<Operator> {
     this.loading ??= import('./operate/operator.js').then(({ Operator }) => new Operator(this.engine));
     return this.loading;
   }

@@ -1,4 +1,5 @@
 // Writes lib/dashboard/page.generated.ts from lib/dashboard/page: one HTML file, with the hashes of its script and its style for the Content-Security-Policy.
+// With `--demo` it prints the page of the docs site, which needs no server.
 import { build } from 'esbuild';
 import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -6,6 +7,7 @@ import { readFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { writeIfChanged } from './write-if-changed.mjs';
 
+const isDemo = process.argv.includes('--demo');
 const root = new URL('../lib/dashboard/', import.meta.url);
 const hashOf = (text) => `sha256-${createHash('sha256').update(text).digest('base64')}`;
 
@@ -23,7 +25,7 @@ const withoutIndents = {
 /** A script or a style that may stand between the tags of an HTML file. */
 async function bundled(name) {
   const { outputFiles } = await build({
-    entryPoints: [fileURLToPath(new URL(`page/${name}`, root))],
+    entryPoints: [fileURLToPath(new URL(name, root))],
     bundle: true,
     minify: true,
     write: false,
@@ -36,7 +38,7 @@ async function bundled(name) {
   return outputFiles[0].text.trim().replace(/<\/(?=script|style)/gi, '<\\/');
 }
 
-const [script, style] = await Promise.all(['main.ts', 'page.css'].map(bundled));
+const [script, style] = await Promise.all([isDemo ? '../../docs/site/demo.ts' : 'page/main.ts', 'page/page.css'].map(bundled));
 const page = readFileSync(new URL('page/page.html', root), 'utf8')
   .replace(/^ +/gm, '')
   .replace(/(?<=<style>)[^<]*/, () => style)
@@ -46,4 +48,5 @@ export const page: string = ${JSON.stringify(page)};
 export const scriptHash: string = '${hashOf(script)}';
 export const styleHash: string = '${hashOf(style)}';
 `;
-writeIfChanged(new URL('page.generated.ts', root), text);
+if (isDemo) process.stdout.write(page);
+else writeIfChanged(new URL('page.generated.ts', root), text);

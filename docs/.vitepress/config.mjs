@@ -1,8 +1,8 @@
 // The pages of the site are those of the repository, as they are on GitHub; only docs/site is of the site alone.
+import { execFileSync } from 'node:child_process';
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { posix, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { page as dashboard } from '../../lib/dashboard/page.generated.ts';
 import { deadAnchorsIn } from './dead-anchors.mjs';
 import { renderMermaidSVG } from '../../scripts/node_modules/beautiful-mermaid/dist/index.js';
 
@@ -177,7 +177,7 @@ export default {
   buildEnd: ({ outDir }) => {
     const dead = deadAnchorsIn(outDir, site.pathname);
     if (dead.length > 0) throw new Error(`Links to headings that are not there:\n${dead.join('\n')}`);
-    writeFileSync(`${outDir}/dashboard.html`, dashboard);
+    writeFileSync(`${outDir}/dashboard.html`, execFileSync(process.execPath, [`${root}scripts/embed-page.mjs`, '--demo']));
     const lines = Object.entries(TABS).flatMap(([tab, groups]) => [
       `\n## ${tab}\n`,
       ...pagesOf(groups)

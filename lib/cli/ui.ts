@@ -1,8 +1,9 @@
 import { randomBytes } from 'node:crypto';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { Dashboard, PAGE_HEADERS, readJson, Refused } from '../dashboard/dashboard.js';
+import { Dashboard, PAGE_HEADERS } from '../dashboard/dashboard.js';
 import { page } from '../dashboard/page.generated.js';
+import { readJson, Refused } from '../dashboard/refused.js';
 import { forgeryIn } from '../dashboard/same-origin.js';
 import type { Command } from './command.js';
 import { EXIT } from './failure.js';
@@ -20,7 +21,7 @@ export const ui: Command = {
       answer(dashboard, base, request, response).catch((error: unknown) => {
         const { status, message } = error instanceof Refused ? error : { status: 500, message: String(error) };
         if (response.headersSent) response.destroy();
-        else response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8' }).end(message);
+        else response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8', 'cache-control': 'no-store' }).end(message);
       });
     });
     await new Promise<void>((resolve, reject) => server.once('error', reject).listen(flags.integer('port') ?? 0, '127.0.0.1', resolve));
@@ -40,12 +41,16 @@ async function answer(dashboard: Dashboard, base: string, request: IncomingMessa
   const { pathname, searchParams } = new URL(url, 'http://127.0.0.1');
   const path = pathname.startsWith(base) ? `${method} ${pathname.slice(base.length).replace(/\/$/, '')}` : '';
   if (path === 'GET ') return void response.writeHead(200, PAGE_HEADERS).end(page);
+  // A name that another site has made an address of this machine.
+  if (!/^(127\.0\.0\.1|localhost)(:\d+)?$/.test(headers.host ?? '')) throw new Refused(403, 'The address must be that of this machine.');
   const forgery = forgeryIn(headers, method);
   if (forgery !== undefined) throw new Refused(403, forgery);
   const by = operatorName();
-  const json = (body: unknown): void => void response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(body));
+  const json = (body: unknown): void =>
+    void response.writeHead(200, { 'content-type': 'application/json', 'cache-control': 'no-store' }).end(JSON.stringify(body));
   if (path === 'GET /events') dashboard.stream(() => response, { by, mayRelease: true });
   else if (path === 'GET /key') json(await dashboard.key(searchParams.get('store'), searchParams.get('key')));
+  else if (path === 'GET /find') json(await dashboard.find(searchParams.get('store'), searchParams.get('text')));
   else if (path === 'POST /release') json(await dashboard.release(await readJson(request), by));
   else if (path === 'POST /hold') json(await dashboard.hold(await readJson(request), by));
   else throw new Refused(404, 'There is nothing here.');

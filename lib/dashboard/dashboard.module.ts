@@ -19,9 +19,10 @@ import {
 import { HttpAdapterHost } from '@nestjs/core';
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
 import { LockRegistry } from '../nest/lock-registry.js';
-import { Dashboard, PAGE_HEADERS, readJson, Refused } from './dashboard.js';
+import { Dashboard, PAGE_HEADERS } from './dashboard.js';
 import { checkDashboardOptions, type DistributedLockDashboardOptions } from './dashboard.options.js';
 import { page } from './page.generated.js';
+import { readJson, Refused } from './refused.js';
 import { forgeryIn } from './same-origin.js';
 
 export { basicAuth } from './basic-auth.js';
@@ -102,6 +103,11 @@ class DashboardController implements BeforeApplicationShutdown {
   @Get('key')
   async key(@Req() { query }: Request, @Res() response: Response): Promise<void> {
     this.reply(response, await this.answered(() => this.dashboard.key(query.store, query.key)));
+  }
+
+  @Get('find')
+  async find(@Req() { query }: Request, @Res() response: Response): Promise<void> {
+    this.reply(response, await this.answered(() => this.dashboard.find(query.store, query.text)));
   }
 
   @Post('release')

@@ -1,5 +1,8 @@
 /** Messages between the server of the dashboard and its page. Times are milliseconds since 1970 by the clock of the server. */
-import type { KeyKind, ProcessReport } from '../core/model/key-report.js';
+import type { KeyKind, Told } from '../core/model/key-report.js';
+
+/** Of these messages: a page of another version is loaded again. */
+export const VERSION = 2;
 
 /** A key is named by its store and itself, `redact`ed if the app says so. */
 export interface RowName {
@@ -9,7 +12,7 @@ export interface RowName {
 
 /** A row of the live table. */
 export interface Row extends RowName {
-  readonly kind: KeyKind;
+  readonly kind: KeyKind | 'leader election';
   /** The first holder; `null`: nobody holds it. */
   readonly holder: Party | null;
   readonly holders: number;
@@ -28,6 +31,10 @@ export interface Party {
   readonly token: number | null;
   /** Its process did not answer the last question. */
   readonly isSilent: boolean;
+  /** When a key that was released, or is held by hand, becomes free; `null`: it is held. */
+  readonly until: number | null;
+  /** When its process said what it does; `null`: never. */
+  readonly saidAt: number | null;
 }
 
 /** A process that holds a key or waits for one, `app@host:pid`. */
@@ -41,7 +48,12 @@ export interface ProcessState {
 /** Something that happened: what an operator looks for afterwards. Releases are only in the answer for a key. */
 export interface Note extends RowName {
   readonly at: number;
-  readonly event: 'lost' | 'timeout' | 'forced' | 'failed' | 'aborted' | 'released';
+  readonly event: 'lost' | 'timeout' | 'forced' | 'failed' | 'aborted' | 'released' | 'gave back' | 'held by hand';
+  /** Equal events of a minute are one note, of the last of them. */
+  readonly count: number;
+  readonly firstAt: number;
+  /** The operator. */
+  readonly by: string | null;
   readonly label: string | null;
   /** `app@host:pid` */
   readonly process: string;
@@ -50,20 +62,35 @@ export interface Note extends RowName {
   readonly held: number | null;
 }
 
-/** A second: what the sparklines are drawn of. Waits and holds are milliseconds; `null`: there was none. */
-export interface Second {
-  readonly at: number;
-  readonly held: number;
-  readonly waiting: number;
-  readonly waitP50: number | null;
+/** The numbers on top. Times are milliseconds; `null`: not known before all stores were listed, or there was none. */
+export interface Numbers {
+  readonly held: number | null;
+  readonly waiting: number | null;
+  /** The highest of the last minute, of the 95th percentiles of each second. */
   readonly waitP95: number | null;
-  readonly holdP95: number | null;
+  /** Of the last five minutes. */
   readonly lost: number;
   readonly timeouts: number;
 }
 
+/** A label, and how long its callers have waited in the last five minutes. */
+export interface Costly {
+  readonly label: string;
+  readonly waited: number;
+}
+
+/** How much of a store is in the table. */
+export interface Listing {
+  /** `'cut'`: it has more keys than are listed. */
+  readonly state: 'under way' | 'whole' | 'cut' | 'failed';
+  /** Keys that were found. */
+  readonly keys: number;
+  /** False: its processes send no events, and it is listed again and again. */
+  readonly hasEvents: boolean;
+}
+
 export interface Alert {
-  readonly kind: 'deadlock' | 'silent' | 'store' | 'doctor';
+  readonly kind: 'deadlock' | 'lost' | 'silent' | 'store' | 'doctor';
   readonly text: string;
   /** The key to show. */
   readonly row?: RowName;
@@ -73,24 +100,27 @@ export interface Alert {
 export interface Messages {
   /** The first one. */
   hello: {
-    readonly version: 1;
+    readonly version: typeof VERSION;
     readonly now: number;
     readonly stores: readonly string[];
     readonly me: { readonly by: string | null; readonly mayRelease: boolean };
     /** With `{traceId}`. */
     readonly traceUrl: string | null;
+    /** With `{key}` and `{label}`. */
+    readonly runbookUrl: string | null;
   };
-  /** All rows, in parts: the first one replaces all that the page has. */
-  rows: { readonly isFirst: boolean; readonly rows: readonly Row[] };
-  /** Once a second at most. */
-  delta: { readonly put: readonly Row[]; readonly drop: readonly RowName[] };
-  /** Once a second at most. `seconds`: those since the last message; with the first one all of the last ten minutes. */
+  /** Once a second at most, some hundred rows at a time. The first one replaces all that the page has. */
+  delta: { readonly isFirst?: boolean; readonly put: readonly Row[]; readonly drop: readonly RowName[] };
+  /** Each second: a page that gets none is not connected. */
   stats: {
-    readonly seconds: readonly Second[];
+    readonly numbers: Numbers;
+    /** The labels with the most waiting time. */
+    readonly costly: readonly Costly[];
     readonly processes: readonly ProcessState[];
     readonly alerts: readonly Alert[];
     /** Milliseconds of a request to each store; `null`: it does not answer. */
     readonly latency: Readonly<Record<string, number | null>>;
+    readonly listings: Readonly<Record<string, Listing>>;
   };
   notes: readonly Note[];
   /** The last one: the process ends. The page connects again later, to it or to another one. */
@@ -115,10 +145,17 @@ export interface KeyAnswer extends RowName {
   readonly chain: readonly RowName[];
 }
 
-export interface WaiterAnswer extends Omit<Party, 'token'> {
-  readonly patienceLeft: ProcessReport['patienceLeft'];
+export interface WaiterAnswer extends Omit<Party, 'token' | 'saidAt' | 'until'> {
+  readonly patienceLeft: Told['patienceLeft'];
   /** Keys that it holds while it waits. */
   readonly holding: readonly string[];
+}
+
+/** The answer of `find?store=&text=`: how many keys the store has found. They are in the next `delta`. */
+export interface FindAnswer {
+  readonly found: number;
+  /** False: there may be more. */
+  readonly isWhole: boolean;
 }
 
 /** The body of `POST release`. */

@@ -1,21 +1,35 @@
-import { createHash } from 'node:crypto';
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import { createHash, randomUUID } from 'node:crypto';
+import type { ServerResponse } from 'node:http';
+import { hostname } from 'node:os';
 import { checkKey } from '../core/model/key.js';
 import { LockError } from '../core/model/errors.js';
 import type { KeyReport, KeyWaiter } from '../core/model/key-report.js';
 import { partsOf } from '../core/model/owner.js';
 import type { Locks } from '../locks.js';
-import type { HoldAnswer, HoldOrder, KeyAnswer, ReleaseAnswer, ReleaseOrder, RowName, WaiterAnswer } from './dashboard.protocol.js';
-import { Hub, MOST_STREAMS } from './hub.js';
+import type {
+  FindAnswer,
+  HoldAnswer,
+  HoldOrder,
+  KeyAnswer,
+  Note,
+  ReleaseAnswer,
+  ReleaseOrder,
+  RowName,
+  WaiterAnswer,
+} from './dashboard.protocol.js';
+import { Hub } from './hub.js';
 import { partyOf } from './live-table.js';
+import { checkNumber, checkReason, Refused } from './refused.js';
 import { scriptHash, styleHash } from './page.generated.js';
 
 const LONGEST_HOLD = 7 * 24 * 3_600_000;
 const LONGEST_GRACE = 60_000;
+/** Milliseconds of the lease by which a key is taken that is then held. */
+const LEASE = 10_000;
 const MOST_RELEASED = 100;
-const LONGEST_BODY = 65_536;
-/** Milliseconds between two orders. */
+/** Milliseconds between two orders of one person. */
 const APART = 1000;
+const LONGEST_SEARCH = 512;
 /** Names that are remembered. */
 const MOST_NAMES = 50_000;
 /** Keys in a chain. */
@@ -35,16 +49,6 @@ export const PAGE_HEADERS: Readonly<Record<string, string>> = {
   'x-content-type-options': 'nosniff',
 };
 
-/** An answer that is an error, with the status of HTTP. */
-export class Refused extends Error {
-  constructor(
-    readonly status: number,
-    message: string,
-  ) {
-    super(message);
-  }
-}
-
 /** The answers of the dashboard, in Nest or elsewhere. */
 export class Dashboard {
   private readonly hub: Hub;
@@ -52,11 +56,13 @@ export class Dashboard {
   /** The names of keys, and the keys behind them, if they are redacted. */
   private readonly names = new Map<string, string>();
   private readonly keys = new Map<string, string>();
-  private orderedAt = 0;
+  /** When each person gave the last order. */
+  private readonly orderedAt = new Map<string | null, number>();
+  private isFinding = false;
 
   constructor(
     private readonly stores: ReadonlyMap<string, Locks>,
-    private readonly options: { readonly redact?: (key: string) => string; readonly traceUrl?: string } = {},
+    private readonly options: { readonly redact?: (key: string) => string; readonly traceUrl?: string; readonly runbookUrl?: string } = {},
   ) {
     this.redact = options.redact;
     this.hub = new Hub(stores, (key) => this.nameOf(key), this.redact !== undefined);
@@ -65,7 +71,8 @@ export class Dashboard {
   /** @param begin gives the response, when it is sure that it is used. @throws {Refused} */
   stream(begin: () => ServerResponse, me: { by: string | null; mayRelease: boolean }): void {
     if (this.hub.isClosed) throw new Refused(503, 'The process is ending.');
-    if (this.hub.isFull) throw new Refused(429, `${MOST_STREAMS} pages are open already.`);
+    const refusal = this.hub.refusal(me.by);
+    if (refusal !== undefined) throw new Refused(429, refusal);
     const response = begin();
     // The page has gone meanwhile.
     if (response.destroyed || response.closed || !response.socket || response.socket.destroyed) return;
@@ -74,7 +81,10 @@ export class Dashboard {
       'cache-control': 'no-store, no-transform',
       'x-accel-buffering': 'no',
     });
-    this.hub.open(response, { me, traceUrl: this.options.traceUrl ?? null });
+    // It would never end.
+    if (response.req?.method === 'HEAD') return void response.end();
+    const { traceUrl = null, runbookUrl = null } = this.options;
+    this.hub.open(response, { me, traceUrl, runbookUrl });
   }
 
   /** @throws {Refused} */
@@ -90,7 +100,8 @@ export class Dashboard {
       remaining: leftOf(remaining),
       holders: holders.map((holder) => {
         const { remaining: left, phase, permits: own } = holder;
-        return { ...partyOf(holder), remaining: leftOf(left), phase, isShared: own !== Infinity };
+        const before = this.hub.liveKey(store as string, report.key)?.holders.get(holder.owner);
+        return { ...partyOf(holder, before), remaining: leftOf(left), phase, isShared: own !== Infinity };
       }),
       holderCount,
       waiters: waiters.flatMap((waiter) => this.waiterAnswers(waiter)),
@@ -117,12 +128,14 @@ export class Dashboard {
       }
       return { key: this.keyOf(locks, key), owner, token };
     });
-    this.mayOrder();
+    this.mayOrder(by);
     return Promise.all(
       orders.map(async ({ key, owner, token }) => {
         const options = { owner, reason, grace, keepFor, ...(token != null && { token }), ...(by !== null && { by }) };
         const refused = ({ message: reason }: Refused) => ({ outcome: 'failed' as const, holder: null, reason });
-        return { key: this.nameOf(key), ...(await this.answered(locks.forceRelease({ key }, options)).catch(refused)) };
+        const answer = await this.answered(locks.forceRelease({ key }, options)).catch(refused);
+        if (answer.outcome === 'gave back') this.note(store as string, key, 'gave back', by, reason);
+        return { key: this.nameOf(key), ...answer };
       }),
     );
   }
@@ -132,22 +145,62 @@ export class Dashboard {
     const { store, key, for: length, reason } = Object(body) as Partial<HoldOrder>;
     const locks = this.locksOf(store);
     checkReason(reason);
-    checkNumber('for', length, LONGEST_HOLD);
+    checkNumber('for', length, LONGEST_HOLD, 1);
     if (typeof key !== 'string') throw new Refused(422, '"key" must be a string.');
-    this.mayOrder();
-    const { holdByHand } = await import('../operate/hold-by-hand.js');
-    const whole = await this.answered(Promise.resolve().then(() => locks.mutex(key).key));
-    const owner = await this.answered(holdByHand(locks.store, whole, length, [by, reason].filter(Boolean).join(': ')));
-    if (owner !== null) {
-      const line = `"${this.nameOf(whole)}" is held for ${length} ms by ${by ?? 'an operator'}: ${reason}`;
-      locks.log.warn('NDL_HELD_BY_HAND', line, { key: whole, owner });
-      this.hub.ask(store as string, whole);
+    this.mayOrder(by);
+    const name = [by, reason]
+      .filter(Boolean)
+      .join(': ')
+      .replaceAll(/[\s\p{Cc}@]+/gu, '-')
+      .slice(0, 100);
+    const owner = `${name}@${hostname()}:${process.pid}:${randomUUID()}`;
+    const { mutex } = locks.store;
+    const request = { key: await this.answered(Promise.resolve().then(() => locks.mutex(key).key)), owner };
+    const { granted } = await this.answered(mutex.acquire({ ...request, ttl: LEASE, tokens: 1, queue: false }));
+    // It stays taken, also when this process ends.
+    if (granted) await this.answered(mutex.release({ ...request, keepFor: length }));
+    if (granted) {
+      const line = `"${this.nameOf(request.key)}" is held for ${length} ms by ${by ?? 'an operator'}: ${reason}`;
+      locks.log.warn('NDL_HELD_BY_HAND', line, request);
+      await locks.store.inspector?.note(line).catch(() => undefined);
+      this.note(store as string, request.key, 'held by hand', by, reason);
+      void this.hub.followerOf(store as string)?.ask([request.key]);
     }
-    return { isHeld: owner !== null };
+    return { isHeld: granted };
+  }
+
+  /** Asks the store for keys in use that have this text, and puts them into the table. @throws {Refused} */
+  async find(store: unknown, text: unknown): Promise<FindAnswer> {
+    const locks = this.locksOf(store);
+    const follower = this.hub.followerOf(store as string);
+    if (!follower) throw new Refused(409, 'No page is open.');
+    if (typeof text !== 'string' || text.trim() === '' || text.length > LONGEST_SEARCH) {
+      throw new Refused(422, `"text" must have 1 to ${LONGEST_SEARCH} characters.`);
+    }
+    if (this.redact) {
+      const reports = await follower.ask([this.keyOf(locks, text.trim())]);
+      return { found: reports.filter(({ kind, waiterCount }) => kind !== 'free' || waiterCount > 0).length, isWhole: true };
+    }
+    if (this.isFinding) throw new Refused(429, 'Another search is under way.');
+    this.isFinding = true;
+    return this.answered(follower.find(text.trim())).finally(() => (this.isFinding = false));
   }
 
   close(): void {
     this.hub.close();
+  }
+
+  private note(store: string, key: string, event: Note['event'], by: string | null, reason: string): void {
+    this.hub.noted(store, {
+      event,
+      key,
+      reason,
+      at: new Date(),
+      app: 'dashboard',
+      host: hostname(),
+      pid: process.pid,
+      ...(by !== null && { by }),
+    });
   }
 
   private waiterAnswers({ owner, app, host, pid, since, holding, told }: KeyWaiter): WaiterAnswer[] {
@@ -220,35 +273,10 @@ export class Dashboard {
     }
   }
 
-  private mayOrder(): void {
+  private mayOrder(by: string | null): void {
     const time = performance.now();
-    if (time < this.orderedAt + APART) throw new Refused(429, 'One order a second: try again.');
-    this.orderedAt = time;
-  }
-}
-
-function checkReason(reason: unknown): asserts reason is string {
-  if (typeof reason !== 'string' || reason.trim().length < 3 || reason.length > 200) {
-    throw new Refused(422, '"reason" must be a text of 3 to 200 characters.');
-  }
-}
-
-function checkNumber(name: string, value: unknown, most: number): asserts value is number {
-  if (!Number.isSafeInteger(value) || (value as number) < 0 || (value as number) > most) {
-    throw new Refused(422, `"${name}" must be milliseconds from 0 to ${most}.`);
-  }
-}
-
-/** @throws {Refused} */
-export async function readJson(body: IncomingMessage): Promise<unknown> {
-  let text = '';
-  for await (const chunk of body.setEncoding('utf8') as AsyncIterable<string>) {
-    text += chunk;
-    if (text.length > LONGEST_BODY) throw new Refused(413, 'The body is too long.');
-  }
-  try {
-    return JSON.parse(text);
-  } catch {
-    throw new Refused(400, 'The body must be JSON.');
+    if (time < (this.orderedAt.get(by) ?? -APART) + APART) throw new Refused(429, 'One order a second: try again.');
+    for (const [person, at] of this.orderedAt) if (at + APART <= time) this.orderedAt.delete(person);
+    this.orderedAt.set(by, time);
   }
 }

@@ -1,10 +1,9 @@
 import type { DoctorReport } from '../core/model/doctor-report.js';
 import type { KeyEvent, KeyReport } from '../core/model/key-report.js';
 import { processOf } from '../core/model/owner.js';
-import { now } from '../core/util/clock.js';
+import { idle, now } from '../core/util/clock.js';
 import type { Locks } from '../locks.js';
-import { SeenTwice } from '../operate/wait-graph.js';
-import type { Alert } from './dashboard.protocol.js';
+import type { Alert, FindAnswer, Listing } from './dashboard.protocol.js';
 import type { LiveTable } from './live-table.js';
 
 /** Milliseconds between two listings of all keys; and where they failed, or where processes send no events. */
@@ -14,10 +13,16 @@ const WATCH_AGAIN = 5_000;
 const HEALTH_AGAIN = 5_000;
 /** Keys of a store that are listed. */
 const MOST_KEYS = 10_000;
-/** Contended keys that the store is asked for in a second. */
-const ASKED_PER_SECOND = 4;
+/** Keys of a listing between which other work goes on. */
+const YIELD = 500;
+/** Contended keys that the store is asked for every two seconds, and how many by one question. */
+const MOST_ASKED = 500;
+const TOGETHER = 64;
 /** A holder that does not answer is an alert after so long, if others wait. */
 const OLD = 30_000;
+/** Milliseconds of a search, and the keys that it finds at most. */
+const LONGEST_SEARCH = 10_000;
+const MOST_FOUND = 100;
 
 export interface Followed {
   readonly store: string;
@@ -34,6 +39,7 @@ export interface Followed {
 export class Follower {
   /** Milliseconds of the last request; `null`: it was not answered. */
   latency: number | null = null;
+  listing: Listing = { state: 'under way', keys: 0, hasEvents: true };
   private isWatching = false;
   private watchAt = 0;
   private lookAt = 0;
@@ -43,7 +49,9 @@ export class Follower {
   /** The last events that were not sent. */
   private gap = { text: '', until: 0 };
   private deadlocks: readonly Alert[] = [];
-  private readonly seen = new SeenTwice();
+  /** Deadlocks that were seen once, by their keys: they count when they are seen twice. */
+  private suspected = new Set<string>();
+  private isAsking = false;
   private beats = 0;
 
   constructor(
@@ -57,11 +65,7 @@ export class Follower {
     if (time >= this.watchAt) void this.watch();
     if (time >= this.lookAt) void this.look();
     if (time >= this.healthAt) void this.askHealth();
-    for (const live of this.contended.slice(0, ASKED_PER_SECOND)) {
-      live.askedAt = time;
-      void this.ask(live.key);
-    }
-    if (++this.beats % 2 === 0) this.findDeadlocks();
+    if (++this.beats % 2 === 0) void this.askContended();
   }
 
   get alerts(): Alert[] {
@@ -76,12 +80,36 @@ export class Follower {
     return this.contended.flatMap(({ report }) => report ?? []);
   }
 
-  /** Asks the store for a key. */
-  async ask(key: string): Promise<void> {
+  /** Asks the store for keys. */
+  async ask(keys: readonly string[]): Promise<KeyReport[]> {
     const { store, locks, table } = this.followed;
     const askedAt = now();
-    const report = await locks.inspect({ key }).catch(() => undefined);
-    if (report && !this.signal.aborted) table.replace(store, report, askedAt);
+    const reports = await locks
+      .operator()
+      .then((operator) => operator.inspectAll(keys))
+      .catch(() => []);
+    if (!this.signal.aborted) for (const report of reports) table.replace(store, report, askedAt);
+    return reports;
+  }
+
+  /** Asks the store for the keys in use that have this text, with `*` for any characters. @throws {LockError} */
+  async find(text: string): Promise<FindAnswer> {
+    const { store, locks, table } = this.followed;
+    const namespace = locks.mutex('-').key.slice(0, -1);
+    const words = (text.startsWith(namespace) ? text.slice(namespace.length) : text).split(/\s+/).join('*');
+    const begunAt = now();
+    let found = 0;
+    const signal = AbortSignal.any([this.signal, AbortSignal.timeout(LONGEST_SEARCH)]);
+    try {
+      for await (const report of locks.list({ pattern: `*${words}*`, state: 'used', limit: MOST_FOUND, signal })) {
+        table.replace(store, report, begunAt);
+        found++;
+      }
+      return { found, isWhole: found < MOST_FOUND };
+    } catch (error) {
+      if (signal.aborted) return { found, isWhole: false };
+      throw error;
+    }
   }
 
   private get contended(): ReturnType<LiveTable['contended']> {
@@ -118,18 +146,22 @@ export class Follower {
     this.lookAt = Infinity;
     const begunAt = now();
     const listed = new Set<string>();
-    let isWhole = false;
+    const isKnown = ['whole', 'cut'].includes(this.listing.state);
+    let state: Listing['state'] = 'failed';
     try {
       for await (const report of locks.list({ state: 'used', limit: MOST_KEYS, signal: this.signal })) {
         listed.add(report.key);
         table.replace(store, report, begunAt);
+        if (!isKnown) this.listing = { state: 'under way', keys: listed.size, hasEvents: this.isWatching };
+        if (listed.size % YIELD === 0) await idle(0);
       }
-      if (listed.size < MOST_KEYS) table.keepOnly(store, listed, begunAt);
-      isWhole = true;
+      state = listed.size < MOST_KEYS ? 'whole' : 'cut';
+      if (state === 'whole') table.keepOnly(store, listed, begunAt);
     } catch {
       // `askHealth` says why.
     }
-    this.lookAt = now() + (isWhole && this.isWatching ? LOOK_AGAIN : LOOK_AGAIN_SOON);
+    this.listing = { state, keys: listed.size, hasEvents: this.isWatching };
+    this.lookAt = now() + (state !== 'failed' && this.isWatching ? LOOK_AGAIN : LOOK_AGAIN_SOON);
   }
 
   private async askHealth(): Promise<void> {
@@ -156,20 +188,41 @@ export class Follower {
     return this.contended.flatMap(({ key, holders }) => {
       const [holder] = holders.values();
       if (!holder?.isSilent || holder.since === null || holder.since > Date.now() - OLD) return [];
-      const minutes = Math.round((Date.now() - holder.since) / 60_000);
+      const minutes = Math.floor((Date.now() - holder.since) / 60_000);
       const text = `${nameOf(key)} is held for ${minutes} min by ${processOf(holder.owner)}, which does not answer.`;
       return [{ kind: 'silent', text, row: { store, key: nameOf(key) } }];
     });
   }
 
+  /** Together, so that a deadlock among hundreds of keys is seen at the second look. */
+  private async askContended(): Promise<void> {
+    if (this.isAsking) return;
+    this.isAsking = true;
+    const asked = this.contended.slice(0, MOST_ASKED);
+    const parts: string[][] = [];
+    for (const [index, live] of asked.entries()) {
+      live.askedAt = now();
+      if (index % TOGETHER === 0) parts.push([]);
+      parts.at(-1)?.push(live.key);
+    }
+    await Promise.all(parts.map((keys) => this.ask(keys)));
+    this.isAsking = false;
+    this.findDeadlocks();
+  }
+
   private findDeadlocks(): void {
     const { store, locks, nameOf } = this.followed;
-    this.deadlocks = this.seen.of(locks.waitGraph(this.reports)).map(({ keys, members, endsIn }) => {
-      const names = keys.map(nameOf);
-      const who = members.map(processOf).join(' and ');
-      const end = endsIn === null ? '' : `, until one of them gives up in ${Math.round(endsIn / 1000)} s`;
-      const text = `Deadlock: ${[...names, names[0]].join(' → ')}. ${who} wait for each other${end}.`;
-      return { kind: 'deadlock', text, row: { store, key: names[0]! } };
-    });
+    const found = new Map<string, Alert>();
+    for (const { keys, members, endsIn, advice } of locks.waitGraph(this.reports)) {
+      const who = members.map(({ app, host, pid, label, holds, waitsFor }) => {
+        const caller = `${label === undefined ? '' : `${label} of `}${app}@${host}:${pid}`;
+        return `${caller} holds ${holds.map(nameOf).join(', ')} and waits for ${nameOf(waitsFor)}`;
+      });
+      const end = endsIn === null ? 'No wait of them ends.' : `The first wait ends in ${Math.round(endsIn / 1000)} s.`;
+      const text = `Deadlock: ${who.join('; ')}. ${end} Take one of the keys away to end it. ${advice}`;
+      found.set([...keys].sort().join('\n'), { kind: 'deadlock', text, row: { store, key: nameOf(keys[0]!) } });
+    }
+    this.deadlocks = [...found].flatMap(([keys, alert]) => (this.suspected.has(keys) ? [alert] : []));
+    this.suspected = new Set(found.keys());
   }
 }

@@ -1,51 +1,57 @@
 import type { ServerResponse } from 'node:http';
 import type { DoctorReport } from '../core/model/doctor-report.js';
 import type { KeyEvent, KeyReport } from '../core/model/key-report.js';
-import { processOf } from '../core/model/owner.js';
 import { after, now } from '../core/util/clock.js';
 import { detached } from '../core/util/detached.js';
 import type { Locks } from '../locks.js';
-import type { Messages, Note, Row, RowName } from './dashboard.protocol.js';
+import { VERSION, type Alert, type Listing, type Messages } from './dashboard.protocol.js';
 import { Follower } from './follower.js';
-import { LiveTable } from './live-table.js';
-import { Seconds } from './seconds.js';
+import { idOf, LiveTable, type LiveKey } from './live-table.js';
+import { Notes, type Noted } from './notes.js';
+import { Sums } from './numbers.js';
 
 /** Milliseconds. */
 const SECOND = 1000;
 const MINUTE = 60_000;
-const HEARTBEAT = 15_000;
 /** A stream ends then, and the page opens another one: so a right that was taken away counts. */
 const LONGEST_STREAM = 900_000;
 const GOODBYE = 5_000;
-const MOST_NOTES = 500;
-const MOST_RELEASES = 2000;
-const SHOWN_NOTES = 20;
+/** Milliseconds for which the stores are followed after the last page, which may be loaded again. */
+const LINGER = 60_000;
+/** Rows of a message: other work goes on between two of them. */
 const PART = 500;
-export const MOST_STREAMS = 20;
+/** Pages, of all people, and of one. Those without a name share half of the places. */
+const MOST_STREAMS = 100;
+const MOST_OF_ONE = 10;
 
 /** A page that looks. */
 interface Stream {
   readonly response: ServerResponse;
+  readonly by: string | null;
   /** A time of the monotonic clock. */
   readonly endsAt: number;
   /** It has not read yet what was sent. */
   isFull: boolean;
-  /** It has missed changes meanwhile: it gets all rows when it has read. */
-  isBehind: boolean;
+  /** It has no row yet. */
+  isFirst: boolean;
+  /** Keys of the table that it does not have yet; `undefined`: none. The iterator also finds those that are new. */
+  rest: Iterator<string> | undefined;
+  /** Keys whose rows it has as they were. */
+  readonly pending: Set<string>;
 }
 
 /** Follows the stores for all pages that are open. While none is, it asks nothing and receives nothing. */
 export class Hub {
   isClosed = false;
-  private readonly seconds = new Seconds();
   private readonly streams = new Set<Stream>();
   private table = new LiveTable();
+  private notes = new Notes();
+  private sums = new Sums();
   private followers = new Map<string, Follower>();
-  private notes: Note[] = [];
-  private newNotes: Note[] = [];
-  private releases: Note[] = [];
   private watching: AbortController | undefined;
-  private beats = 0;
+  private isPumping = false;
+  /** When the stores are not followed any more, if no page comes. */
+  private endsAt = Infinity;
   /** The last report of the doctor on each store. It is kept when the last page is closed, for a page that is loaded again. */
   private readonly examinations = new Map<string, { readonly report: Promise<DoctorReport>; readonly until: number }>();
 
@@ -56,44 +62,63 @@ export class Hub {
     private readonly isRedacted = false,
   ) {}
 
-  get isFull(): boolean {
-    return this.streams.size >= MOST_STREAMS;
+  /** Why this person gets no page; `undefined`: they get one. */
+  refusal(by: string | null): string | undefined {
+    if (this.streams.size >= MOST_STREAMS) return `${MOST_STREAMS} pages are open already.`;
+    const most = by === null ? MOST_STREAMS / 2 : MOST_OF_ONE;
+    const own = [...this.streams].filter((stream) => stream.by === by).length;
+    return own < most ? undefined : `${own} pages of ${by ?? 'people without a name'} are open already: close one.`;
   }
 
   /** Sends a page all that it needs, until it goes. */
   open(response: ServerResponse, hello: Omit<Messages['hello'], 'version' | 'now' | 'stores'>): void {
-    const stream: Stream = { response, endsAt: now() + LONGEST_STREAM, isFull: false, isBehind: false };
+    const endsAt = now() + LONGEST_STREAM;
+    const rest = this.table.keys.keys();
+    const stream: Stream = { response, by: hello.me.by, endsAt, isFull: false, isFirst: true, rest, pending: new Set() };
     this.streams.add(stream);
     response.on('close', () => this.leave(stream)).on('error', () => response.destroy());
-    response.on('drain', () => (stream.isFull = false));
-    send(stream, 'hello', { version: 1, now: Date.now(), stores: [...this.stores.keys()], ...hello });
-    this.sendAll(stream);
-    send(stream, 'stats', this.statsOf(this.seconds.all));
-    send(stream, 'notes', this.notes);
+    response.on('drain', () => {
+      stream.isFull = false;
+      void this.pump();
+    });
+    send(stream, 'hello', { version: VERSION, now: Date.now(), stores: [...this.stores.keys()], ...hello });
+    send(stream, 'notes', this.notes.all);
     // What follows the stores outlives the request that opens the first page.
     detached(() => {
       if (!this.watching) this.start();
       this.followers.forEach((follower) => void follower.examine());
+      void this.pump();
     });
   }
 
-  /** Asks a store for a key, if a page is open. */
-  ask(store: string, key: string): void {
-    void this.followers.get(store)?.ask(key);
+  followerOf(store: string): Follower | undefined {
+    return this.followers.get(store);
+  }
+
+  liveKey(store: string, key: string): LiveKey | undefined {
+    return this.table.keys.get(idOf(store, key));
   }
 
   /** The last events of a key, the newest first. */
-  notesOf(store: string, name: string): Note[] {
-    const notes = [...this.notes, ...this.releases].filter((note) => note.store === store && note.key === name);
-    return notes
-      .reverse()
-      .sort((a, b) => b.at - a.at)
-      .slice(0, SHOWN_NOTES);
+  notesOf(store: string, name: string): ReturnType<Notes['of']> {
+    return this.notes.of(store, name);
   }
 
   /** The last reports of the keys that somebody waits for. */
   reportsOf(store: string): KeyReport[] {
     return this.followers.get(store)?.reports ?? [];
+  }
+
+  /** An event of a key, for all pages. */
+  happened(store: string, event: KeyEvent): void {
+    this.table.apply(store, event);
+    this.sums.add(event);
+    this.noted(store, event);
+  }
+
+  /** What an operator looks for afterwards. */
+  noted(store: string, event: Noted): void {
+    this.notes.add(store, this.nameOf(event.key), event, { hidesReason: this.isRedacted });
   }
 
   close(): void {
@@ -102,6 +127,7 @@ export class Hub {
       send(stream, 'end', { reason: 'The process that served this page has ended.' });
       this.end(stream);
     }
+    this.stop();
   }
 
   private end(stream: Stream): void {
@@ -113,15 +139,18 @@ export class Hub {
 
   private leave(stream: Stream): void {
     this.streams.delete(stream);
-    if (this.streams.size > 0) return;
+    if (this.streams.size === 0) this.endsAt = now() + LINGER;
+  }
+
+  private stop(): void {
     this.watching?.abort();
     this.watching = undefined;
     this.followers.clear();
-    this.table = new LiveTable();
-    this.releases = [];
+    [this.table, this.notes, this.sums] = [new LiveTable(this.nameOf), new Notes(), new Sums()];
   }
 
   private start(): void {
+    this.stop();
     const { signal } = (this.watching = new AbortController());
     const timer = setInterval(() => this.beat(), SECOND).unref();
     signal.addEventListener('abort', () => clearInterval(timer));
@@ -144,67 +173,94 @@ export class Hub {
     return report;
   }
 
-  private happened(store: string, event: KeyEvent): void {
-    this.table.apply(store, event);
-    this.seconds.add(event);
-    const { event: name, key, label = null, owner, reason = null, at, app, host, pid, held = null } = event;
-    if (!isNoteworthy(name)) return;
-    const process = processOf(owner ?? { app, host, pid });
-    const told = { at: at.getTime(), event: name, label, process, reason: this.isRedacted ? null : reason, held };
-    const note = { store, key: this.nameOf(key), ...told };
-    if (name !== 'released') this.newNotes.push(note);
-    else if (this.releases.push(note) > MOST_RELEASES) this.releases = this.releases.slice(-MOST_RELEASES / 2);
-  }
-
   private beat(): void {
-    this.beats++;
+    if (this.streams.size === 0 && now() >= this.endsAt) return this.stop();
     this.followers.forEach((follower) => follower.beat());
-    const { put, drop } = this.table.takeChanges();
-    const delta = { put: put.map((row) => this.named(row)), drop: drop.map((name) => this.named(name)) };
-    const stats = this.statsOf([this.seconds.take(this.table)]);
-    const notes = this.newNotes.splice(0);
-    this.notes = [...this.notes, ...notes].slice(-MOST_NOTES);
+    this.sums.beat();
+    const changes = this.table.takeChanges();
+    const notes = this.notes.take();
+    if (this.streams.size === 0) return;
+    // Each is made once for all pages.
+    const delta = changes.size > 0 && changes.size <= PART ? textOf('delta', this.table.deltaOf(changes)) : undefined;
+    const others = textOf('stats', JSON.stringify(this.stats())) + (notes.length > 0 ? textOf('notes', JSON.stringify(notes)) : '');
     for (const stream of this.streams) {
       if (now() > stream.endsAt) {
         this.end(stream);
         continue;
       }
-      if (stream.isFull) {
-        stream.isBehind = true;
-        continue;
-      }
-      if (stream.isBehind) this.sendAll(stream);
-      else if (put.length + drop.length > 0) send(stream, 'delta', delta);
-      send(stream, 'stats', stats);
-      if (notes.length > 0) send(stream, 'notes', notes);
-      if (this.beats % (HEARTBEAT / SECOND) === 0) stream.response.write(':\n\n');
+      if (!stream.isFull && isUpToDate(stream) && delta !== undefined) write(stream, delta);
+      else for (const id of changes) stream.pending.add(id);
+      if (!stream.isFull) write(stream, others);
     }
+    void this.pump();
   }
 
-  private sendAll(stream: Stream): void {
-    stream.isBehind = false;
-    const rows = this.table.rows.map((row) => this.named(row));
-    for (let from = 0; from === 0 || from < rows.length; from += PART) {
-      send(stream, 'rows', { isFirst: from === 0, rows: rows.slice(from, from + PART) });
+  /** Sends the pages the rows that they do not have, a part at a time, while they read. */
+  private async pump(): Promise<void> {
+    if (this.isPumping) return;
+    this.isPumping = true;
+    const next = (): Stream | undefined => [...this.streams].find((stream) => !stream.isFull && !isUpToDate(stream));
+    for (let stream = next(); stream; stream = next()) {
+      const ids = nextOf(stream);
+      const { isFirst } = stream;
+      stream.isFirst = false;
+      write(stream, textOf('delta', this.table.deltaOf(ids, isFirst)));
+      await new Promise(setImmediate);
     }
+    this.isPumping = false;
   }
 
-  private statsOf(seconds: Messages['stats']['seconds']): Messages['stats'] {
-    const { processes } = this.table;
+  private stats(): Messages['stats'] {
+    const { held, waiting, processes } = this.table.census();
     const followers = [...this.followers];
-    const latency = Object.fromEntries(followers.map(([store, follower]) => [store, follower.latency]));
-    return { seconds, processes, alerts: followers.flatMap(([, { alerts }]) => alerts), latency };
+    const listings: Record<string, Listing> = Object.fromEntries(followers.map(([store, { listing }]) => [store, listing]));
+    const isListed = Object.values(listings).every(({ state }) => state === 'whole' || state === 'cut');
+    const [lost, timeouts] = [this.notes.recent('lost'), this.notes.recent('timeout')];
+    const counts = { held: isListed ? held : null, waiting: isListed ? waiting : null };
+    return {
+      numbers: { ...counts, waitP95: this.sums.highestWait, lost, timeouts },
+      costly: this.sums.costly,
+      processes,
+      alerts: [...lossesIn(lost), ...followers.flatMap(([, { alerts }]) => alerts)],
+      latency: Object.fromEntries(followers.map(([store, follower]) => [store, follower.latency])),
+      listings,
+    };
   }
+}
 
-  private named<T extends Row | RowName>(row: T): T {
-    return { ...row, key: this.nameOf(row.key) };
+function isUpToDate({ isFirst, rest, pending }: Stream): boolean {
+  return !isFirst && rest === undefined && pending.size === 0;
+}
+
+/** The keys of the next message. */
+function nextOf(stream: Stream): string[] {
+  const ids: string[] = [];
+  for (const id of stream.pending) {
+    if (ids.length === PART) break;
+    stream.pending.delete(id);
+    ids.push(id);
   }
+  while (stream.rest && ids.length < PART) {
+    const next = stream.rest.next();
+    if (next.done) stream.rest = undefined;
+    else ids.push(next.value);
+  }
+  return ids;
+}
+
+function lossesIn(lost: number): Alert[] {
+  if (lost === 0) return [];
+  return [{ kind: 'lost', text: `${lost} ${lost === 1 ? 'lease was' : 'leases were'} lost in the last five minutes: see the events.` }];
+}
+
+function textOf(event: keyof Messages, data: string): string {
+  return `event: ${event}\ndata: ${data}\n\n`;
+}
+
+function write(stream: Stream, text: string): void {
+  if (!stream.response.write(text)) stream.isFull = true;
 }
 
 function send<E extends keyof Messages>(stream: Stream, event: E, message: Messages[E]): void {
-  if (!stream.response.write(`event: ${event}\ndata: ${JSON.stringify(message)}\n\n`)) stream.isFull = true;
-}
-
-function isNoteworthy(event: KeyEvent['event']): event is Note['event'] {
-  return ['lost', 'timeout', 'forced', 'failed', 'aborted', 'released'].includes(event);
+  write(stream, textOf(event, JSON.stringify(message)));
 }

@@ -26,27 +26,124 @@ export interface LiveKey {
   waiting: Waiting[];
   /** Callers that wait beside those. */
   more: number;
-  /** The last report of the store; events are newer. */
+  /** The last report of the store, while somebody waits; events are newer. */
   report: KeyReport | undefined;
   /** When it was asked for: the key that was not asked for longest is next. */
   askedAt: number;
   /** The time of its last event. */
   changedAt: number;
+  /** Its row as JSON, which is made once for all pages; `undefined`: it has changed since. */
+  text: string | undefined;
+  /** The processes of its holders. */
+  processes: readonly string[];
 }
 
 /** The keys that are held or waited for, as events and reports say. Events come at once, and may be lost; reports are true, and cost a request. */
 export class LiveTable {
   readonly keys = new Map<string, LiveKey>();
-  private readonly changed = new Set<string>();
+  private changed = new Set<string>();
+  private readonly waitedFor = new Set<LiveKey>();
+
+  /** @param nameOf hides what keys say, if the app wants that. */
+  constructor(private readonly nameOf = (key: string): string => key) {}
 
   /** An event of a process. */
   apply(store: string, event: KeyEvent): void {
     const live = this.keys.get(idOf(store, event.key)) ?? this.add(store, event.key);
+    live.changedAt = now();
+    this.follow(live, event);
+    this.touch(live);
+  }
+
+  /** A report of the store, which was asked for at some time: events since then are newer. */
+  replace(store: string, report: KeyReport, askedAt: number): void {
+    const id = idOf(store, report.key);
+    const live = this.keys.get(id) ?? this.add(store, report.key);
+    if (live.changedAt > askedAt) return;
+    live.kind = report.kind;
+    live.report = report.waiterCount > 0 ? report : undefined;
+    const before = new Map(live.holders);
+    live.holders.clear();
+    for (const holder of report.holders) live.holders.set(holder.owner, partyOf(holder, before.get(holder.owner)));
+    live.waiting = report.waiters.flatMap(({ owner, since, told }) =>
+      told
+        ? told.map((each): Waiting => ({ process: processOf(owner), label: each.label ?? null, since: each.since.getTime() }))
+        : [{ process: processOf(owner), label: null, since: since.getTime() }],
+    );
+    const named = report.waiters.reduce((sum, { told }) => sum + Math.max(0, (told?.[0]?.waiting ?? 0) - (told?.length ?? 0)), 0);
+    live.more = report.waiterCount - report.waiters.length + named;
+    const { text } = live;
+    const isChanged = this.changed.has(id);
+    this.touch(live);
+    live.text = JSON.stringify(this.rowOf(live));
+    // Most keys are as they were: they need not be sent again.
+    if (!isChanged && live.text === text && isUsed(live)) this.changed.delete(id);
+  }
+
+  /** Drops the keys of a store that it has not listed. */
+  keepOnly(store: string, listed: ReadonlySet<string>, begunAt: number): void {
+    for (const live of this.keys.values()) {
+      if (live.store !== store || listed.has(live.key) || live.changedAt > begunAt) continue;
+      live.kind = 'free';
+      live.holders.clear();
+      live.waiting = [];
+      live.more = 0;
+      this.touch(live);
+    }
+  }
+
+  /** The keys that have changed since the last call. */
+  takeChanges(): Set<string> {
+    const changes = this.changed;
+    this.changed = new Set();
+    for (const id of changes) if (!isUsed(this.keys.get(id)!)) this.keys.delete(id);
+    return changes;
+  }
+
+  /** A `delta` of these keys as JSON. */
+  deltaOf(ids: Iterable<string>, isFirst = false): string {
+    const put: string[] = [];
+    const drop: RowName[] = [];
+    for (const id of ids) {
+      const live = this.keys.get(id);
+      if (live && isUsed(live)) put.push((live.text ??= JSON.stringify(this.rowOf(live))));
+      else drop.push({ store: storeIn(id), key: this.nameOf(id.slice(storeIn(id).length + 1)) });
+    }
+    return `{"isFirst":${isFirst},"put":[${put.join()}],"drop":${JSON.stringify(drop)}}`;
+  }
+
+  /** Keys of a store that somebody waits for: those that were not asked for longest first. */
+  contended(store: string): LiveKey[] {
+    return [...this.waitedFor].filter((live) => live.store === store).sort((a, b) => a.askedAt - b.askedAt);
+  }
+
+  /** How many hold and wait, and which processes. */
+  census(): { held: number; waiting: number; processes: ProcessState[] } {
+    let [held, waiting] = [0, 0];
+    const all = new Map<string, { name: string; isSilent: boolean; holds: number; waits: number }>();
+    const of = (name: string): { name: string; isSilent: boolean; holds: number; waits: number } => {
+      const known = all.get(name) ?? { name, isSilent: false, holds: 0, waits: 0 };
+      all.set(name, known);
+      return known;
+    };
+    for (const { holders, processes, waiting: callers, more } of this.keys.values()) {
+      held += holders.size;
+      waiting += callers.length + more;
+      const parties = holders.values();
+      for (const name of processes) {
+        const process = of(name);
+        process.holds++;
+        process.isSilent ||= parties.next().value!.isSilent;
+      }
+      for (const { process } of callers) of(process).waits++;
+    }
+    return { held, waiting, processes: [...all.values()] };
+  }
+
+  private follow(live: LiveKey, event: KeyEvent): void {
     const { app, host, pid, label = null, owner = '', fencingToken: token = null } = event;
     const at = event.at.getTime();
     const process = `${app}@${host}:${pid}`;
-    this.changed.add(idOf(store, event.key));
-    live.changedAt = now();
     if (event.event === 'waiting') {
       live.waiting.push({ process, label, since: at });
       return;
@@ -54,7 +151,7 @@ export class LiveTable {
     if (event.event === 'acquired') {
       if (event.kind && Object.hasOwn(KINDS, event.kind)) live.kind = KINDS[event.kind];
       if (event.kind === 'mutex' || event.kind === 'write') live.holders.clear();
-      live.holders.set(owner, { owner, app, host, pid, label, since: at, token, isSilent: false });
+      live.holders.set(owner, { owner, app, host, pid, label, since: at, token, isSilent: false, saidAt: at, until: null });
     }
     if (['acquired', 'timeout', 'aborted', 'failed'].includes(event.event)) {
       const index = live.waiting.findIndex((each) => each.process === process && each.label === label);
@@ -68,80 +165,13 @@ export class LiveTable {
     }
   }
 
-  /** A report of the store, which was asked for at some time: events since then are newer. */
-  replace(store: string, report: KeyReport, askedAt: number): void {
-    const id = idOf(store, report.key);
-    const live = this.keys.get(id) ?? this.add(store, report.key);
-    if (live.changedAt > askedAt) return;
-    live.kind = report.kind;
-    live.report = report;
-    live.holders.clear();
-    for (const holder of report.holders) live.holders.set(holder.owner, partyOf(holder));
-    live.waiting = report.waiters.flatMap(({ owner, since, told }) =>
-      told
-        ? told.map((each): Waiting => ({ process: processOf(owner), label: each.label ?? null, since: each.since.getTime() }))
-        : [{ process: processOf(owner), label: null, since: since.getTime() }],
-    );
-    const named = report.waiters.reduce((sum, { told }) => sum + Math.max(0, (told?.[0]?.waiting ?? 0) - (told?.length ?? 0)), 0);
-    live.more = report.waiterCount - report.waiters.length + named;
-    this.changed.add(id);
-  }
-
-  /** Drops the keys of a store that it has not listed. */
-  keepOnly(store: string, listed: ReadonlySet<string>, begunAt: number): void {
-    for (const [id, live] of this.keys) {
-      if (live.store !== store || listed.has(live.key) || live.changedAt > begunAt) continue;
-      live.kind = 'free';
-      live.holders.clear();
-      live.waiting = [];
-      live.more = 0;
-      this.changed.add(id);
-    }
-  }
-
-  /** The rows that have changed since the last call. */
-  takeChanges(): { put: Row[]; drop: RowName[] } {
-    const put: Row[] = [];
-    const drop: RowName[] = [];
-    for (const id of this.changed) {
-      const live = this.keys.get(id)!;
-      if (isUsed(live)) put.push(rowOf(live));
-      else {
-        this.keys.delete(id);
-        drop.push({ store: live.store, key: live.key });
-      }
-    }
-    this.changed.clear();
-    return { put, drop };
-  }
-
-  get rows(): Row[] {
-    return [...this.keys.values()].filter(isUsed).map(rowOf);
-  }
-
-  /** Keys of a store that somebody waits for: those that were not asked for longest first. */
-  contended(store: string): LiveKey[] {
-    const waitedFor = [...this.keys.values()].filter((live) => live.store === store && waitersOf(live) > 0);
-    return waitedFor.sort((a, b) => a.askedAt - b.askedAt);
-  }
-
-  /** The processes that hold or wait. */
-  get processes(): ProcessState[] {
-    const all = new Map<string, { name: string; isSilent: boolean; holds: number; waits: number }>();
-    const of = (name: string): { name: string; isSilent: boolean; holds: number; waits: number } => {
-      const known = all.get(name) ?? { name, isSilent: false, holds: 0, waits: 0 };
-      all.set(name, known);
-      return known;
-    };
-    for (const { holders, waiting } of this.keys.values()) {
-      for (const { owner, isSilent } of holders.values()) {
-        const process = of(processOf(owner));
-        process.holds++;
-        process.isSilent ||= isSilent;
-      }
-      for (const { process } of waiting) of(process).waits++;
-    }
-    return [...all.values()];
+  /** It has changed. */
+  private touch(live: LiveKey): void {
+    live.text = undefined;
+    this.changed.add(idOf(live.store, live.key));
+    live.processes = [...live.holders.keys()].map(processOf);
+    if (waitersOf(live) > 0) this.waitedFor.add(live);
+    else if (this.waitedFor.delete(live)) live.report = undefined;
   }
 
   private add(store: string, key: string): LiveKey {
@@ -155,9 +185,22 @@ export class LiveTable {
       report: undefined,
       askedAt: 0,
       changedAt: 0,
+      text: undefined,
+      processes: [],
     };
     this.keys.set(idOf(store, key), live);
     return live;
+  }
+
+  private rowOf(live: LiveKey): Row {
+    const { store, key, kind, holders, waiting } = live;
+    const [first = null] = holders.values();
+    // What the others said last is not shown: each answer would change their rows.
+    const holder = first && { ...first, saidAt: first.isSilent ? first.saidAt : null };
+    // Not as arguments, of which there may be too many.
+    const waitingSince = waiting.reduce<number | null>((first, { since }) => Math.min(first ?? since, since), null);
+    const shown = kind === 'mutex' && key.endsWith('-leader') ? 'leader election' : kind;
+    return { store, key: this.nameOf(key), kind: shown, holder, holders: holders.size, waiters: waitersOf(live), waitingSince };
   }
 }
 
@@ -166,9 +209,17 @@ export function idOf(store: string, key: string): string {
   return `${store}\n${key}`;
 }
 
-export function partyOf({ owner, app, host, pid, phase, since, told }: KeyHolder): Party {
+function storeIn(id: string): string {
+  return id.slice(0, id.indexOf('\n'));
+}
+
+/** @param before what was known of the same owner: it stays when its process falls silent. */
+export function partyOf({ owner, app, host, pid, phase, since, told, remaining }: KeyHolder, before?: Party): Party {
+  const isSilent = phase === 'held' && told === undefined;
+  if (isSilent && before) return { ...before, isSilent };
   const { label = null, fencingToken: token = null } = told ?? {};
-  return { owner, app, host, pid, label, since: since?.getTime() ?? null, token, isSilent: phase === 'held' && told === undefined };
+  const until = phase === 'kept' && remaining !== null ? Date.now() + remaining : null;
+  return { owner, app, host, pid, label, since: since?.getTime() ?? null, token, isSilent, saidAt: told ? Date.now() : null, until };
 }
 
 function waitersOf({ waiting, more }: LiveKey): number {
@@ -177,12 +228,4 @@ function waitersOf({ waiting, more }: LiveKey): number {
 
 function isUsed(live: LiveKey): boolean {
   return live.holders.size > 0 || waitersOf(live) > 0 || live.kind === 'count-down latch';
-}
-
-function rowOf(live: LiveKey): Row {
-  const { store, key, kind, holders, waiting } = live;
-  const [holder = null] = holders.values();
-  // Not as arguments, of which there may be too many.
-  const waitingSince = waiting.reduce<number | null>((first, { since }) => Math.min(first ?? since, since), null);
-  return { store, key, kind, holder, holders: holders.size, waiters: waitersOf(live), waitingSince };
 }

@@ -11,7 +11,7 @@ const INTERVAL = 200;
 const MOST = 500;
 /** The events that are sent, and those of their fields that are. */
 const EVENTS = ['acquired', 'waiting', 'passedOn', 'released', 'timeout', 'skipped', 'aborted', 'failed', 'lost', 'forced'] as const;
-const FIELDS = ['event', 'at', 'key', 'kind', 'label', 'owner', 'fencingToken', 'waited', 'held', 'reason', 'to'] as const;
+const FIELDS = ['event', 'at', 'key', 'kind', 'label', 'owner', 'fencingToken', 'waited', 'held', 'reason', 'by', 'to'] as const;
 
 /** Sends operators the events of this process while they ask for them. Otherwise it does not listen to events. */
 export class EventFeed {

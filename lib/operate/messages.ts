@@ -10,6 +10,10 @@ const MOST_KEYS = 64;
 const LONGEST_ID = 64;
 /** Characters of a key with its namespace, or of an owner: more than there can be. Keys are compared with the patterns of operators. */
 const LONGEST_NAME = 1_024;
+/** Whether a text can have control characters: to look at each value takes as long as all the rest. */
+const ESCAPED = /\\[bfnrtu]|[\x7f-\x9f]/;
+/** Messages that are read between two iterations of the event loop. */
+const AT_ONCE = 16;
 /** Milliseconds: the last possible date. */
 const LAST_DATE = 8.64e15;
 
@@ -40,7 +44,8 @@ function listOf<T>(check: Check<T>, most = Infinity): Check<readonly T[]> {
 }
 
 function record<C extends Readonly<Record<string, Check<unknown>>>>(checks: C): Check<Fields<C>> {
-  return (value) => Object.entries(checks).every(([name, check]) => check((Object(value) as Record<string, unknown>)[name]));
+  const all = Object.entries(checks);
+  return (value) => all.every(([name, check]) => check((Object(value) as Record<string, unknown>)[name]));
 }
 
 /** A `ProcessReport` as it is sent: the date is milliseconds since 1970, and a held key `<uuid> <key>`. */
@@ -67,6 +72,7 @@ const isEvent = record({
   waited: optional(isNumber),
   held: optional(isNumber),
   reason: optional(isText),
+  by: optional(isText),
   to: optional(isText),
 });
 /**
@@ -113,7 +119,7 @@ function readerOf<T>(isOne: Check<T>): (text: string) => T | undefined {
   return (text) => {
     if (text.length > LONGEST) return undefined;
     try {
-      const message = Object(JSON.parse(text, printable)) as { readonly version?: unknown };
+      const message = Object(JSON.parse(text, ESCAPED.test(text) ? printable : undefined)) as { readonly version?: unknown };
       return message.version === VERSION && isOne(message) ? (message as T) : undefined;
     } catch {
       return undefined;
@@ -131,9 +137,22 @@ export function send(bus: Bus, topic: BusTopic, message: Question | Answer | Pro
   return bus.publish(topic, JSON.stringify({ version: VERSION, ...message }));
 }
 
-/** Receives what processes say. Resolves, when messages arrive, to a function that stops that. */
-export function listen(bus: Bus, events: LockEventEmitter, received: (message: Answer | ProcessEvents) => unknown): Promise<() => void> {
-  return bus.listen('ops:told', (text) => void receive(text, 'ops:told', answerOf, events, received));
+/** Receives what processes say, some of it at a time: many answers come at once. Resolves, when messages arrive, to a function that stops that. */
+export async function listen(
+  bus: Bus,
+  events: LockEventEmitter,
+  received: (message: Answer | ProcessEvents) => unknown,
+): Promise<() => void> {
+  let texts: string[] = [];
+  const read = (): void => {
+    for (const text of texts.splice(0, AT_ONCE)) void receive(text, 'ops:told', answerOf, events, received);
+    if (texts.length > 0) setImmediate(read);
+  };
+  const stop = await bus.listen('ops:told', (text) => void (texts.push(text) === 1 && setImmediate(read)));
+  return () => {
+    texts = [];
+    stop();
+  };
 }
 
 /** A client with the right to publish can send anything: what is not a message, or cannot be answered, is dropped. It never rejects. */

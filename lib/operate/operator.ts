@@ -67,9 +67,14 @@ export class Operator {
   }
 
   async inspect(key: KeyName): Promise<KeyReport> {
-    const keys = [this.fullKey(key)];
-    const [states, entries] = await Promise.all([this.look(keys), askAll(this, keys)]);
-    return keyReportOf(states[0] as KeyState, entries);
+    const [report] = await this.inspectAll([this.fullKey(key)]);
+    return report as KeyReport;
+  }
+
+  /** The reports of up to 64 keys, namespace included. */
+  async inspectAll(keys: readonly string[]): Promise<KeyReport[]> {
+    const [states, entries] = await Promise.all([this.look(keys), askAll(this, keys).then(byKey)]);
+    return states.map((state) => keyReportOf(state, entries.get(state.key)));
   }
 
   async *list(options: ListOptions = {}): AsyncGenerator<KeyReport, void, void> {
@@ -77,12 +82,7 @@ export class Operator {
     const { pattern = '*', state = 'held', olderThan = 0, limit = 1000, signal } = options;
     const matches = this.matcherOf(pattern);
     const start = this.engine.namespace + (/^[^*?]*/.exec(pattern)?.[0] ?? '');
-    const entries = new Map<string, Entry[]>();
-    for (const entry of await askAll(this)) {
-      const known = entries.get(entry.key);
-      if (known) known.push(entry);
-      else entries.set(entry.key, [entry]);
-    }
+    const entries = byKey(await askAll(this));
     const seen = new Set<string>();
     let left = limit;
     for await (const keys of this.inspector.keys(start, state === 'used')) {
@@ -156,6 +156,16 @@ export class Operator {
     const parts = pattern.split(/([*?])/).map((part) => (part === '*' ? '.*' : part === '?' ? '.' : escape(part)));
     return new RegExp(`^${escape(namespace)}${parts.join('')}$`, 's');
   }
+}
+
+function byKey(entries: readonly Entry[]): Map<string, Entry[]> {
+  const all = new Map<string, Entry[]>();
+  for (const entry of entries) {
+    const known = all.get(entry.key);
+    if (known) known.push(entry);
+    else all.set(entry.key, [entry]);
+  }
+  return all;
 }
 
 /** Whether a holder or a caller is, as far as it is known. */

@@ -81,7 +81,7 @@ describe.each(ADAPTERS)('on %s', (adapter) => {
     await locks.acquire('before');
     const page = await stream();
     const hello = await page.message('hello');
-    expect(hello).toMatchObject({ version: 1, stores: ['default'], me: { by: 'anna', mayRelease: true } });
+    expect(hello).toMatchObject({ version: 2, stores: ['default'], me: { by: 'anna', mayRelease: true } });
     await page.message('delta', ({ put }) => put.some(({ key }) => key === 'before'));
     const lease = await locks.acquire('order:42', { label: 'OrderService.pay' });
     const { put } = await page.message('delta', (delta) => delta.put.some(({ key }) => key === 'order:42'));
@@ -356,11 +356,24 @@ describe.each(ADAPTERS)('on %s', (adapter) => {
   });
 });
 
-it('at most 20 pages are open, and another one when one of them is closed', async () => {
-  const { stream } = await open('express');
+it('one person opens ten pages at most, which lock nobody else out, and another one when one of them is closed', async () => {
+  const authorize = (_action: unknown, context: ExecutionContext) => {
+    const { by } = context.switchToHttp().getRequest<{ headers: { by?: string } }>().headers;
+    return by === undefined ? true : { by };
+  };
+  const { at, stream } = await open('express', { authorize });
+  const as = (by: string) => ({ ...OWN, by });
   const pages = [];
-  for (let i = 0; i < 20; i++) pages.push(await stream());
-  expect((await stream()).status).toBe(429);
+  for (let i = 0; i < 10; i++) pages.push(await stream(as('anna')));
+  const refused = await at('/events', { headers: as('anna') });
+  expect(refused).toMatchObject({ status: 429, body: { message: '10 pages of anna are open already: close one.' } });
+  expect((await stream(as('ben'))).status).toBe(200);
+  expect((await stream()).status).toBe(200);
   pages[7]!.close();
-  await eventually(async () => (await stream()).status === 200);
+  await eventually(async () => (await stream(as('anna'))).status === 200);
+});
+
+it('a request for the head of the stream ends', async () => {
+  const { at } = await open('express');
+  expect(await at('/events', { method: 'HEAD' })).toMatchObject({ status: 200, text: '' });
 });

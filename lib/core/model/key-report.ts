@@ -101,6 +101,8 @@ export interface KeyEvent extends OwnerParts {
   readonly held?: number;
   /** Why it was lost, forced or aborted, or has failed. */
   readonly reason?: string;
+  /** With `forced`: the operator. */
+  readonly by?: string;
   /** With `passedOn`: the label of the next holder. */
   readonly to?: string;
   /** With `dropped`: how many events. */

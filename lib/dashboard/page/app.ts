@@ -2,15 +2,18 @@ import { html, nothing, type TemplateResult } from 'lit-html';
 import type { RowName } from '../dashboard.protocol.js';
 import type { Server } from './server.js';
 import type { Data, View } from './state.js';
+import { visible } from './words.js';
 
 /** The parts of the page share this. */
 export interface App {
   readonly data: Data;
   readonly view: View;
   readonly server: Server;
+  /** Whether the data are of now. */
+  readonly isLive: boolean;
   /** Grows with each change of the data, and each second. */
   readonly version: number;
-  /** The time by the clock of the server. */
+  /** The time by the clock of the server. It stands still while nothing is heard of the server. */
   now(): number;
   /** Changes the view, the address and the screen. */
   show(change: Partial<View>): void;
@@ -19,7 +22,7 @@ export interface App {
 }
 
 export function keyLink(app: App, { store, key }: RowName, text = key): TemplateResult {
-  return html`<button class="link" @click=${() => app.show({ open: { store, key } })}>${text}</button>`;
+  return html`<button class="link" @click=${() => app.show({ open: { store, key } })}>${visible(text)}</button>`;
 }
 
 export function silence({ isSilent }: { isSilent: boolean }): TemplateResult | typeof nothing {

@@ -1,6 +1,7 @@
 import { html, render, type TemplateResult } from 'lit-html';
 import type { ReleaseAnswer, RowName } from '../dashboard.protocol.js';
 import type { App } from './app.js';
+import { lengthOf, visible } from './words.js';
 
 /** A holder as the operator has seen it. It is released only if it is still this one. */
 export interface Target extends RowName {
@@ -67,10 +68,8 @@ export function makeDialog(app: App, element: HTMLDialogElement, done: () => voi
       <menu><button type="button" @click=${close}>Cancel</button><button class="act" ?disabled=${isBusy}>${isBusy ? 'Wait…' : action}</button></menu>
     </form>`;
   };
-  const times = (name: string, from: number): TemplateResult =>
-    html`<select name=${name}>${TIMES.slice(from).map(([time, text]) => html`<option value=${time}>${text}</option>`)}</select>`;
   const listOf = (targets: readonly Target[]): TemplateResult => html`<ul class="targets">
-    ${targets.map(({ key, owner, token, label }) => html`<li><b>${key}</b> ${label}<br />owner ${owner}, token ${token ?? 'unknown'}</li>`)}
+    ${targets.map(({ key, owner, token, label }) => html`<li><b>${visible(key)}</b> ${label && visible(label)}<br />owner ${owner}, token ${token ?? 'unknown'}</li>`)}
   </ul>`;
 
   const releaseForm = (targets: readonly Target[]): TemplateResult =>
@@ -82,7 +81,7 @@ export function makeDialog(app: App, element: HTMLDialogElement, done: () => voi
           <label><input type="radio" name="grace" value="5000" checked /> is asked, for 5 s</label>
           <label><input type="radio" name="grace" value="0" /> loses it now</label>
         </fieldset>
-        <label>Keep it closed afterwards ${times('keepFor', 0)}</label>`,
+        <label>Keep it closed afterwards <select name="keepFor">${TIMES.map(([time, text]) => html`<option value=${time}>${text}</option>`)}</select></label>`,
       async ({ reason = '', grace, keepFor }) => {
         const keys = targets.map(({ key, owner, token }) => ({ key, owner, token }));
         const answers = await app.server.release({
@@ -109,9 +108,11 @@ export function makeDialog(app: App, element: HTMLDialogElement, done: () => voi
       html`<p>Nobody else gets the key for this time. To end it earlier, take the key away.</p>
         <label>Key, without the namespace <input name="key" required maxlength="512" autocomplete="off" data-first /></label>
         <label>Store <select name="store">${app.data.hello?.stores.map((store) => html`<option ?selected=${store === app.view.store}>${store}</option>`)}</select></label>
-        <label>For ${times('for', 1)}</label>`,
+        <label>For <input name="for" required autocomplete="off" placeholder="2h, 1 h 30 min, until 17:00" /></label>`,
       async ({ store = '', key = '', reason = '', for: time }) => {
-        const { isHeld } = await app.server.hold({ store, key, for: Number(time), reason });
+        const length = lengthOf(time ?? '', app.now());
+        if (length === null) throw new Error('For how long? Such as 2h, 1 h 30 min, or until 17:00.');
+        const { isHeld } = await app.server.hold({ store, key, for: length, reason });
         return html`<h2 id="question">Outcome</h2><p role="status"><b>${key}</b> ${isHeld ? 'is held.' : 'is not free, so nothing was done.'}</p>`;
       },
     );

@@ -3,8 +3,8 @@ import type { KeyAnswer, RowName, WaiterAnswer } from '../dashboard.protocol.js'
 import { keyLink, refusal, silence, type App } from './app.js';
 import type { Target } from './dialog.js';
 import { noteLine } from './sections.js';
-import { idOf, processOf } from './state.js';
-import { exactSpan, span, timeOf } from './words.js';
+import { byHand, idOf, processOf } from './state.js';
+import { exactSpan, span, timeOf, visible } from './words.js';
 
 export interface Drawer {
   template(): TemplateResult | typeof nothing;
@@ -18,6 +18,7 @@ export function makeDrawer(app: App, release: (targets: readonly Target[]) => vo
   let name: RowName | null = null;
   let answer: KeyAnswer | undefined;
   let answeredAt = 0;
+  let copied = '';
   let problem = '';
   let timer: ReturnType<typeof setTimeout> | undefined;
 
@@ -38,16 +39,32 @@ export function makeDrawer(app: App, release: (targets: readonly Target[]) => vo
     timer = setTimeout(() => void ask(), 1_000);
     app.draw();
   };
-  /** The answer grows old until the next one comes. */
-  const left = (time: number): string => exactSpan(Math.max(0, time - (performance.now() - answeredAt)));
+  /** The answer grows old until the next one comes, but not while the server does not answer. */
+  const elapsed = (): number => (problem ? 0 : performance.now() - answeredAt);
+  const left = (time: number): string => exactSpan(Math.max(0, time - elapsed()));
   const ageOf = (since: number | null): string => span(since && app.now() - since);
+
+  const copy = async ({ store, key, holders, waiters, waiterCount }: KeyAnswer): Promise<void> => {
+    const holder = ({ label, since, token, owner }: KeyAnswer['holders'][number]): string =>
+      `held by ${owner}, ${label ?? 'no label'}, since ${since === null ? 'unknown' : `${new Date(since).toISOString()} (${ageOf(since)})`}, token ${token ?? 'unknown'}`;
+    const first = waiters[0] && `, the first for ${ageOf(waiters[0].since)}: ${processOf(waiters[0])}, ${waiters[0].label ?? 'no label'}`;
+    const lines = [`key ${key} (store ${store})`, ...(holders.length > 0 ? holders.map(holder) : ['nobody holds it'])];
+    const text = [...lines, `waiters: ${Math.max(waiterCount, waiters.length)}${first ?? ''}`, location.href].join('\n');
+    // Pages over HTTP have no clipboard.
+    copied = await (navigator.clipboard?.writeText(text) ?? Promise.reject(new Error())).then(() => 'Copied.', () => text); // prettier-ignore
+    app.draw();
+  };
 
   const holderOf = (holder: KeyAnswer['holders'][number], { store, key }: RowName, why: string): TemplateResult => {
     const { owner, token, label, since, remaining } = holder;
     const trace = owner.split(';')[1]?.split('-')[0];
     const traceUrl = trace && app.data.hello?.traceUrl?.replace('{traceId}', encodeURIComponent(trace));
+    const runbook = app.data.hello?.runbookUrl
+      ?.replace('{key}', encodeURIComponent(key))
+      .replace('{label}', encodeURIComponent(label ?? ''));
+    const said = holder.isSilent && holder.saidAt !== null ? ` (said ${ageOf(holder.saidAt)} ago)` : '';
     const facts = {
-      doing: label,
+      doing: label && visible(label) + said,
       app: holder.app,
       'host, pid': `${holder.host}, ${holder.pid}`,
       since: since && `${timeOf(since)}, for ${ageOf(since)}`,
@@ -56,17 +73,18 @@ export function makeDrawer(app: App, release: (targets: readonly Target[]) => vo
       owner,
     };
     return html`<li>
-      <b>${processOf(holder)}</b> ${holder.phase === 'held' ? silence(holder) : '(released, kept for its minimum)'}${holder.isShared ? ' (shared)' : ''}
+      <b>${visible(processOf(holder))}</b> ${holder.phase === 'held' ? silence(holder) : `(${byHand(holder) ?? 'released, kept for its minimum'})`}${holder.isShared ? ' (shared)' : ''}
       <dl>${Object.entries(facts).map(([term, fact]) => html`<dt>${term}</dt><dd>${fact ?? '–'}</dd>`)}</dl>
       ${traceUrl ? html`<a href=${traceUrl} target="_blank" rel="noreferrer">Trace of the holder</a>` : nothing}
-      <button ?disabled=${!!why} aria-describedby=${why ? 'refusal' : nothing} @click=${() => release([{ store, key, owner, token, label }])}>Take it away…</button>
+      ${runbook ? html`<a href=${runbook} target="_blank" rel="noreferrer">Runbook</a>` : nothing}
+      <button ?disabled=${!!why} aria-describedby=${why ? 'refusal' : nothing} @click=${() => release([{ store, key, owner, token: holder.isSilent ? null : token, label }])}>Take it away…</button>
     </li>`;
   };
 
   const waiterOf = (waiter: WaiterAnswer, store: string): TemplateResult => {
     const { since, patienceLeft, holding, label } = waiter;
     const end = patienceLeft == null ? '' : `, gives up in ${left(patienceLeft)}`;
-    return html`<li><b>${processOf(waiter)}</b> ${silence(waiter)}${label}, for ${ageOf(since)}${end}${holding.map((key, index) => html`${index > 0 ? ', ' : ', holds '}${keyLink(app, { store, key })}`)}</li>`;
+    return html`<li><b>${processOf(waiter)}</b> ${silence(waiter)}${visible(label ?? '')}, for ${ageOf(since)}${end}${holding.map((key, index) => html`${index > 0 ? ', ' : ', holds '}${keyLink(app, { store, key })}`)}</li>`;
   };
 
   const body = (found: KeyAnswer): TemplateResult => {
@@ -84,6 +102,8 @@ export function makeDrawer(app: App, release: (targets: readonly Target[]) => vo
       <h3>Holders: ${holderCount}</h3>
       ${why ? html`<p id="refusal">${why}</p>` : nothing}
       <ul>${holders.map((holder) => holderOf(holder, found, why))}</ul>
+      <button @click=${() => copy(found)}>Copy as text</button>
+      <pre role="status">${copied}</pre>
       <h3>Waiters: ${Math.max(waiterCount, waiters.length)}</h3>
       <ol>${waiters.map((waiter) => waiterOf(waiter, store))}</ol>
       ${waiterCount > waiters.length ? html`<p>The first ${waiters.length} are shown.</p>` : nothing}
@@ -95,13 +115,13 @@ export function makeDrawer(app: App, release: (targets: readonly Target[]) => vo
     ask,
     follow(next) {
       if (next && name && idOf(next) === idOf(name)) return;
-      [name, answer, problem] = [next, undefined, ''];
+      [name, answer, problem, copied] = [next, undefined, '', ''];
       void ask();
     },
     template: () =>
       name
         ? html`<section id="drawer" aria-labelledby="opened">
-            <header><h2 id="opened" tabindex="-1">${name.key}</h2><button aria-label="Close" @click=${() => app.show({ open: null })}>✕</button></header>
+            <header><h2 id="opened" tabindex="-1">${visible(name.key)}</h2><button aria-label="Close" @click=${() => app.show({ open: null })}>✕</button></header>
             <p role="alert">${problem && `⚠ ${problem}`}</p>
             ${answer ? body(answer) : problem ? nothing : 'Asking the store…'}
           </section>`

@@ -1,14 +1,15 @@
 /** The data of the page without the DOM: applies the server's messages, filters and sorts. */
-import type { Alert, Messages, Note, ProcessState, Row, RowName, Second } from '../dashboard.protocol.js';
+import type { Alert, Messages, Note, Party, Row, RowName } from '../dashboard.protocol.js';
+import { timeOf, visible } from './words.js';
 
 const MINUTE = 60_000;
 /** A holder is old after this time. Leaders hold for days by design. */
 const OLD = 5 * MINUTE;
-const HISTORY = 10 * MINUTE;
-const RECENT = 5 * MINUTE;
 const MOST_NOTES = 500;
+const MOST_PREFIXES = 50;
 
-export const filters = ['all', 'contended', 'old', 'leaders', 'held', 'lost', 'timeout'] as const;
+export const filters = ['all', 'contended', 'old', 'leaders', 'held'] as const;
+export const noteFilters = ['', 'lost', 'timeout', 'forced'] as const;
 export const columns = ['key', 'kind', 'holder', 'label', 'age', 'waiters', 'wait'] as const;
 export type Filter = (typeof filters)[number];
 export type Column = (typeof columns)[number];
@@ -18,6 +19,8 @@ export interface View {
   readonly store: string;
   readonly query: string;
   readonly filter: Filter;
+  /** The events that are listed; `''`: all. */
+  readonly notes: (typeof noteFilters)[number];
   readonly sort: Column;
   readonly isReversed: boolean;
   readonly open: RowName | null;
@@ -31,15 +34,14 @@ export interface Data {
   /** The server's clock minus that of the browser. */
   offset: number;
   rows: Map<string, Line>;
-  seconds: Second[];
-  processes: readonly ProcessState[];
-  alerts: readonly Alert[];
-  latency: Messages['stats']['latency'];
+  stats: Messages['stats'];
   notes: Note[];
 }
 
 export function emptyData(): Data {
-  return { hello: null, offset: 0, rows: new Map(), seconds: [], processes: [], alerts: [], latency: {}, notes: [] };
+  const numbers = { held: null, waiting: null, waitP95: null, lost: 0, timeouts: 0 };
+  const stats = { numbers, costly: [], processes: [], alerts: [], latency: {}, listings: {} };
+  return { hello: null, offset: 0, rows: new Map(), stats, notes: [] };
 }
 
 /** Neither a store nor a key has control characters. */
@@ -51,42 +53,44 @@ export function processOf({ app, host, pid }: { app: string; host: string; pid: 
   return `${app}@${host}:${pid}`;
 }
 
-function putAll({ rows }: Data, these: readonly Row[]): void {
-  for (const row of these) {
-    const id = idOf(row);
-    rows.set(id, { ...row, id });
-  }
-}
-
 type Apply = { [Event in Exclude<keyof Messages, 'end'>]: (data: Data, message: Messages[Event], now: number) => void };
 
 /** How each message changes the data. `now` is the time of the browser. */
 export const apply: Apply = {
   hello(data, hello, now) {
-    Object.assign(data, { hello, offset: hello.now - now, seconds: [] });
+    Object.assign(data, { hello, offset: hello.now - now });
   },
-  rows(data, { isFirst, rows }) {
+  delta(data, { isFirst, put, drop }) {
     if (isFirst) data.rows = new Map();
-    putAll(data, rows);
-  },
-  delta(data, { put, drop }) {
     for (const name of drop) data.rows.delete(idOf(name));
-    putAll(data, put);
+    for (const row of put) {
+      const id = idOf(row);
+      data.rows.set(id, { ...row, id });
+    }
   },
-  stats(data, { seconds, processes, alerts, latency }) {
-    const last = data.seconds.at(-1)?.at ?? 0;
-    const all = [...data.seconds, ...seconds.filter(({ at }) => at > last)];
-    const oldest = (all.at(-1)?.at ?? 0) - HISTORY;
-    Object.assign(data, { seconds: all.filter(({ at }) => at > oldest), processes, alerts, latency });
+  stats(data, stats) {
+    data.stats = stats;
   },
   notes(data, notes) {
-    const all = new Map([...data.notes, ...notes].map((note) => [JSON.stringify(note), note]));
+    const all = new Map([...data.notes, ...notes].map((note) => [noteId(note), note]));
     data.notes = [...all.values()].sort((a, b) => b.at - a.at).slice(0, MOST_NOTES);
   },
 };
 
-export function isLeader({ key, holder }: Row): boolean {
-  return /leader/i.test(key) || /leader/i.test(holder?.label ?? '');
+/** Equal events of a minute are one note, which grows. */
+function noteId({ event, store, key, label, process, by, firstAt }: Note): string {
+  return JSON.stringify([event, store, key, label, event === 'timeout' || process, by, Math.floor(firstAt / MINUTE)]);
+}
+
+export function isLeader({ kind }: Row): boolean {
+  return kind === 'leader election';
+}
+
+/** `held by hand: incident 812, until 18:24`; `undefined`: it is not. Its owner has the operator and the reason as its app, without spaces. */
+export function byHand({ app, label, until }: Party): string | undefined {
+  const [, reason] = /^[^:]+:(.+)$/.exec(app) ?? [];
+  if (reason === undefined || label !== null || until === null) return undefined;
+  return `held by hand: ${visible(reason).replaceAll('-', ' ').trim()}, until ${timeOf(until).slice(0, 5)}`;
 }
 
 export function isOld(row: Row, now: number): boolean {
@@ -110,27 +114,38 @@ function compareBy(column: Column, a: Row, b: Row): number {
 }
 
 /** The rows that the view asks for, the first one first. */
-export function visibleRows({ rows, notes }: Data, view: View, now: number, among: Iterable<Line> = rows.values()): Line[] {
+export function visibleRows({ rows }: Data, view: View, now: number, among: Iterable<Line> = rows.values()): Line[] {
   const { store, query, filter, sort, isReversed } = view;
   const words = query.toLowerCase().split(' ');
-  const noted = new Set(notes.filter(({ event, at }) => event === filter && now - at <= RECENT).map(idOf));
   const passes: Partial<Record<Filter, (row: Line) => boolean>> = {
     contended: ({ waiters }) => waiters > 0,
     old: (row) => isOld(row, now),
     leaders: isLeader,
     held: ({ holder }) => holder !== null,
-    lost: ({ id }) => noted.has(id),
-    timeout: ({ id }) => noted.has(id),
   };
   const isMeant = (row: Line): boolean => {
     if ((store && row.store !== store) || passes[filter]?.(row) === false) return false;
     if (!query) return true;
     const text = [row.key, row.store, row.kind, row.holder?.label, row.holder && processOf(row.holder)].join(' ').toLowerCase();
-    return words.every((word) => text.includes(word));
+    return words.every((word) => (word[0] === '^' ? row.key.toLowerCase().startsWith(word.slice(1)) : text.includes(word)));
   };
   const found = [...among].filter(isMeant);
   found.sort((a, b) => compareBy(sort, a, b) || compareBy('age', a, b) || compareBy('key', a, b));
   return isReversed ? found.reverse() : found;
+}
+
+/** How many keys and waiters each next part of the keys has, the most first. `^` before a word of the search makes it a prefix. */
+export function prefixesIn(rows: readonly Row[], query: string): [prefix: string, keys: number, waiters: number][] {
+  const start = query[0] === '^' ? query.length - 1 : 0;
+  const all = new Map<string, [prefix: string, keys: number, waiters: number]>();
+  for (const { key, waiters } of rows) {
+    const end = key.slice(start).search(/[:/]/);
+    if (end < 0) continue;
+    const prefix = key.slice(0, start + end + 1);
+    const [, keys, sum] = all.get(prefix) ?? [prefix, 0, 0];
+    all.set(prefix, [prefix, keys + 1, sum + waiters]);
+  }
+  return [...all.values()].sort((a, b) => b[1] - a[1]).slice(0, MOST_PREFIXES);
 }
 
 /** The same rows in the same order, with what is known of them now. New rows come last, and those that are gone are shown as free. */
@@ -141,15 +156,6 @@ export function inFrozenOrder(frozen: readonly Line[], data: Data, view: View, n
     return data.rows.get(row.id) ?? { ...row, kind: 'free', holder: null, holders: 0, waiters: 0, waitingSince: null };
   });
   return [...kept, ...visibleRows(data, view, now, [...data.rows.values()].filter(({ id }) => !shown.has(id)))]; // prettier-ignore
-}
-
-/** The five numbers on top. */
-export function numbersOf({ seconds }: Data): Pick<Second, 'held' | 'waiting' | 'waitP95' | 'lost' | 'timeouts'> {
-  const { at: end = 0, held = 0, waiting = 0 } = seconds.at(-1) ?? {};
-  const recent = seconds.filter(({ at }) => at > end - RECENT);
-  const waits = recent.flatMap(({ at, waitP95 }) => (at > end - MINUTE ? (waitP95 ?? []) : []));
-  const sum = (field: 'lost' | 'timeouts'): number => recent.reduce((total, second) => total + second[field], 0);
-  return { held, waiting, waitP95: waits.length > 0 ? Math.max(...waits) : null, lost: sum('lost'), timeouts: sum('timeouts') };
 }
 
 /** The alerts that a screen reader has not spoken: the same one is silent while only its numbers change. */
@@ -163,11 +169,12 @@ export function freshAlerts(spoken: Set<string>, alerts: readonly Alert[]): Aler
 
 export function readAddress(search: string): View {
   const given = new URLSearchParams(search);
-  const { in: store = '', store: storeOfKey = '', key, q: query = '', show, sort, reversed } = Object.fromEntries(given);
+  const { in: store = '', store: storeOfKey = '', key, q: query = '', show, sort, reversed, notes } = Object.fromEntries(given);
   return {
     store: store || (key === undefined ? storeOfKey : ''),
     query,
     filter: filters.find((each) => each === show) ?? 'all',
+    notes: noteFilters.find((each) => each === notes) ?? '',
     sort: columns.find((each) => each === sort) ?? 'waiters',
     isReversed: reversed !== undefined,
     open: key === undefined ? null : { store: storeOfKey, key },
@@ -175,9 +182,18 @@ export function readAddress(search: string): View {
 }
 
 /** The address of a view; parameters that are not of the page stay. */
-export function writeAddress({ open, store, query: q, filter, sort, isReversed }: View, search: string): string {
+export function writeAddress({ open, store, query: q, filter, notes, sort, isReversed }: View, search: string): string {
   const show = filter !== 'all' && filter;
-  const said = { store: open?.store, key: open?.key, in: store, q, show, sort: sort !== 'waiters' && sort, reversed: isReversed && '1' };
+  const said = {
+    store: open?.store,
+    key: open?.key,
+    in: store,
+    q,
+    show,
+    notes,
+    sort: sort !== 'waiters' && sort,
+    reversed: isReversed && '1',
+  };
   const given = new URLSearchParams(search);
   for (const [name, value] of Object.entries(said)) {
     if (value) given.set(name, value);

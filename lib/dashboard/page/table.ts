@@ -1,7 +1,8 @@
 import { html, nothing, type TemplateResult } from 'lit-html';
 import { silence, type App } from './app.js';
-import { idOf, inFrozenOrder, isOld, processOf, visibleRows, type Column, type Line, type View } from './state.js';
-import { span } from './words.js';
+import { makeSearch } from './search.js';
+import { byHand, idOf, inFrozenOrder, isOld, processOf, visibleRows, type Column, type Line, type View } from './state.js';
+import { span, visible } from './words.js';
 
 /** Rows in the DOM, and how many of them are above the first one in sight. */
 const DRAWN = 60;
@@ -37,6 +38,7 @@ export function makeTable(app: App, narrow: MediaQueryList, drawNow: () => void)
   let active = '';
   let top = 0;
   let hasPointer = false;
+  const search = makeSearch(app);
   const scroller = (): HTMLElement | null => document.getElementById('rows');
   const hasFocus = (): boolean => scroller()?.contains(document.activeElement) ?? false;
   const first = (): number => Math.max(0, Math.min(Math.floor(top / height()) - ABOVE, rows.length - DRAWN));
@@ -101,14 +103,14 @@ export function makeTable(app: App, narrow: MediaQueryList, drawNow: () => void)
     };
     return html`<tr role="row" aria-rowindex=${index + 2} class=${app.view.open && idOf(app.view.open) === id ? 'open' : nothing} @click=${onClick}>
       <td role="cell">
-        <button class="link" tabindex=${id === tabbable ? 0 : -1} title=${row.key} @focus=${() => (active = id)}>${row.key}</button>
+        <button class="link" tabindex=${id === tabbable ? 0 : -1} title=${row.key} @focus=${() => (active = id)}>${visible(row.key)}</button>
         ${(app.data.hello?.stores.length ?? 0) > 1 ? html`<small>${row.store}</small>` : nothing}
       </td>
       <td role="cell">${row.kind}</td>
       <td role="cell" title=${holder?.owner ?? nothing}>
-        ${holder && silence(holder)}${holder ? processOf(holder) + more : '– free –'}
+        ${holder && silence(holder)}${holder ? (byHand(holder) ?? visible(processOf(holder)) + more) : '– free –'}
       </td>
-      <td role="cell">${holder?.label ?? '–'}</td>
+      <td role="cell">${visible(holder?.label ?? '–')}${holder?.isSilent && holder.saidAt !== null ? html` <small>said ${span(now - holder.saidAt)} ago</small>` : nothing}</td>
       <td role="cell">
         ${holder?.since == null ? '–' : span(now - holder.since)}${isOld(row, now) ? html` <b class="warn">⚑ old</b>` : nothing}
       </td>
@@ -144,8 +146,8 @@ export function makeTable(app: App, narrow: MediaQueryList, drawNow: () => void)
             <tbody role="rowgroup">${drawn.map((row, index) => line(row, start + index, tabbable))}</tbody>
           </table>
         </div>
-        ${rows.length > 0 ? nothing : html`<p class="none">${app.data.hello ? 'No key is like this.' : 'Waiting for the server…'}</p>`}
-      </div>`;
+        ${rows.length > 0 ? nothing : html`<p class="none">${app.data.hello ? search.none() : 'Waiting for the server…'}</p>`}
+      </div>${rows.length > 0 ? search.listed() : nothing}`;
     },
     drawn() {
       const box = scroller();

@@ -4,38 +4,41 @@ import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { eventually } from '../../support/eventually.js';
 import { keysOn, useBrowser } from './browser.js';
-import { party, row } from './rows.js';
+import { note, party, row, stats } from './rows.js';
 
 const tabs = useBrowser();
 const IMAGES = join(process.cwd(), 'docs/images');
 
 it('a recorded incident is found on the first screen, with no server', async () => {
   const server = await tabs.serve();
-  const page = await tabs.open(`${server.url}?demo`);
+  const page = await tabs.open(`${server.url}/demo`);
   const alerts = page.locator('.alerts li');
   await alerts.nth(1).waitFor();
   const [deadlock, silent] = await alerts.allTextContents();
-  expect(deadlock).toMatch(/Deadlock: order:42 → stock:9 → order:42.*wait for each other/);
+  expect(deadlock).toMatch(/Deadlock: OrderService\.pay of shop@a3 holds order:42 and waits for stock:9/);
   expect(silent).toMatch(/import-catalogue is held by jobs@b7, which has stopped answering\. 30 callers wait/);
   const first = page.locator('#rows tbody tr').first();
   const text = (await first.innerText()).replace(/\s+/g, ' ');
-  expect(text).toMatch(/import-catalogue mutex ⚠ silent jobs@b7:1 ImportService\.run 41 min ⚑ old 30 for 3 min/);
+  expect(text).toMatch(/import-catalogue mutex ⚠ silent jobs@b7:1 ImportService\.run said 12 s ago 41 min ⚑ old 30 for 3 min/);
   for (const found of [alerts.nth(0), alerts.nth(1), first]) expect(await isOnFirstScreen(page, await found.boundingBox())).toBe(true);
   expect(await page.locator('header').first().innerText()).toMatch(/7 of 8 processes answer, silent: jobs@b7:1/);
   expect(server.streams.size).toBe(0);
 });
 
 it('the lists below the table say the same: leaders, chains, processes, events', async () => {
-  const page = await tabs.open(`${(await tabs.serve()).url}?demo`);
+  const page = await tabs.open(`${(await tabs.serve()).url}/demo`);
   await openLists(page);
   const lines = page.locator('details li');
   await lines.filter({ hasText: 'shop@a3:1 (OrderService.pay) holds order:42 and waits for stock:9, held by billing@f1:1' }).waitFor();
   await lines.filter({ hasText: 'billing@f1:1 (InvoiceService.book) holds stock:9 and waits for order:42, held by shop@a3:1' }).waitFor();
   await lines.filter({ hasText: /report-leader:\s+jobs@b6:1, for 3 d,\s+standbys: 2/ }).waitFor();
   await lines.filter({ hasText: /jobs@b7:1\s+⚠ silent\s+holds 1/ }).waitFor();
-  await lines.filter({ hasText: /taken away.*jane: deploy is stuck/ }).waitFor();
-  await page.locator('button', { hasText: 'As a table' }).click();
-  await page.locator('th', { hasText: 'wait p95' }).waitFor();
+  await lines.filter({ hasText: /taken away.*by jane: deploy is stuck/ }).waitFor();
+  await lines
+    .filter({ hasText: /timed out\s+× 30, [\d:]+–[\d:]+ import-catalogue/ })
+    .first()
+    .waitFor();
+  await lines.filter({ hasText: /CartService\.checkout: 15 min/ }).waitFor();
 });
 
 it('a key of another program is text, whatever it contains', async () => {
@@ -46,13 +49,10 @@ it('a key of another program is text, whatever it contains', async () => {
   await page.locator('#drawer h2').getByText(key, { exact: true }).waitFor();
   await page.locator('#drawer button', { hasText: 'Take it away' }).click();
   await page.locator('dialog b').getByText(key, { exact: true }).waitFor();
-  server.say('notes', [{ store: 'default', key, at: Date.now(), event: 'lost', label: key, process: key, reason: key, held: null }]);
-  server.say('stats', {
-    seconds: [],
-    processes: [{ name: key, isSilent: true, holds: 0, waits: 0 }],
-    alerts: [{ kind: 'silent', text: key }],
-    latency: { [key]: 1 },
-  });
+  server.say('notes', [note(key, { event: 'lost', label: key, process: key, by: key, reason: key })]);
+  const processes = [{ name: key, isSilent: true, holds: 0, waits: 0 }];
+  const alerts = [{ kind: 'silent', text: key } as const];
+  server.say('stats', stats({ processes, alerts, costly: [{ label: key, waited: 1 }], latency: { [key]: 1 } }));
   await page.locator('.alerts li', { hasText: key }).waitFor();
   expect(await page.locator('img, #label, script:not(body > script)').count()).toBe(0);
   expect(await page.title()).toBe('Locks');
@@ -61,11 +61,10 @@ it('a key of another program is text, whatever it contains', async () => {
 describe.each(['light', 'dark'] as const)('in %s colours', (colorScheme) => {
   it.each([1280, 390])('and at %d pixels axe finds nothing', async (width) => {
     const axe = createRequire(join(process.cwd(), 'test/package.json')).resolve('axe-core/axe.min.js');
-    const page = await tabs.open(`${(await tabs.serve()).url}?demo`, { colorScheme, viewport: { width, height: 800 }, bypassCSP: true });
+    const page = await tabs.open(`${(await tabs.serve()).url}/demo`, { colorScheme, viewport: { width, height: 800 }, bypassCSP: true });
     await page.addScriptTag({ path: axe });
     await openLists(page);
     expect(await violations(page)).toEqual([]);
-    await page.locator('button', { hasText: 'As a table' }).click();
     await page.locator('.alerts button').first().click();
     await page.locator('#drawer dl').waitFor();
     expect(await violations(page)).toEqual([]);
@@ -75,7 +74,7 @@ describe.each(['light', 'dark'] as const)('in %s colours', (colorScheme) => {
   });
 
   it('it is as in the documentation', async () => {
-    const page = await tabs.open(`${(await tabs.serve()).url}?demo`, { colorScheme, deviceScaleFactor: 2 });
+    const page = await tabs.open(`${(await tabs.serve()).url}/demo`, { colorScheme, deviceScaleFactor: 2 });
     await page.locator('.alerts li').nth(1).waitFor();
     await eventually(async () => (await keysOn(page)).length > 30);
     const path = process.env.SCREENSHOTS ? join(IMAGES, `dashboard-${colorScheme}.png`) : undefined;
@@ -86,7 +85,7 @@ describe.each(['light', 'dark'] as const)('in %s colours', (colorScheme) => {
 async function openLists(page: Page): Promise<void> {
   // Until it is here, what is below moves.
   await page.locator('.alerts li').nth(1).waitFor();
-  for (const name of ['Leaders', 'Wait graph', 'Processes']) await page.locator('summary', { hasText: name }).click();
+  for (const name of ['Leaders', 'Wait graph', 'Processes', 'Waiting time']) await page.locator('summary', { hasText: name }).click();
 }
 
 async function violations(page: Page): Promise<unknown[]> {

@@ -198,7 +198,7 @@ it('a key is held by hand, for a time and a reason, if it is free', async () => 
     await page.getByText('Hold a key…').click();
     await page.keyboard.type(key);
     await page.locator('dialog input[name=reason]').fill('incident 812');
-    await page.locator('dialog select[name=for]').selectOption('1 h');
+    await page.locator('dialog input[name=for]').fill('1 h');
     await page.locator('dialog .act').click();
   };
   await hold('import');
@@ -231,4 +231,32 @@ it('the drawer shows the whole queue, the chain, and the trace of the holder', a
   await drawer(page).locator('p button', { hasText: 'stock:9' }).click();
   await page.locator('#drawer h2', { hasText: 'stock:9' }).waitFor();
   expect(page.url()).toBe(`${server.url}/?store=default&key=stock%3A9`);
+});
+
+it('a key is copied as text, for a chat', async () => {
+  const server = await tabs.serve({ rows: [row('order:42')], hello: { runbookUrl: 'https://wiki.test/{label}' } });
+  const page = await tabs.open(`${server.url}?store=default&key=order:42`, { permissions: ['clipboard-read', 'clipboard-write'] });
+  await drawer(page).getByText('Copy as text').click();
+  await drawer(page).getByText('Copied.').waitFor();
+  const text = await page.evaluate<string>('navigator.clipboard.readText()');
+  expect(text).toMatch(
+    /^key order:42 \(store default\)\nheld by shop@a1:1:uuid, StockService\.reduce, since .*, token 7\nwaiters: 0\nhttp/,
+  );
+  expect(await drawer(page).locator('a', { hasText: 'Runbook' }).getAttribute('href')).toBe('https://wiki.test/StockService.reduce');
+});
+
+it('a key that is held by hand says by whom and until when, and a name that lies is written out', async () => {
+  const by = party({ app: 'anna:-incident-812', label: null, until: new Date(2030, 0, 1, 18, 24).getTime() });
+  const server = await tabs.serve({ rows: [row('deploy', { holder: by }), row('order\u202e24')] });
+  const page = await tabs.open(server.url);
+  await page.getByText('held by hand: incident 812, until 18:24').waitFor();
+  await page.locator('#rows button', { hasText: 'order⟨U+202E⟩24' }).waitFor();
+});
+
+it('on a phone the rows are sorted by a choice', async () => {
+  const rows = [row('b', { holder: party({ since: age(10) }) }), row('a', { holder: party({ since: age(5) }) })];
+  const page = await tabs.open((await tabs.serve({ rows })).url, { viewport: { width: 390, height: 800 } });
+  await eventually(async () => (await keysOn(page)).join() === 'b,a');
+  await page.locator('label', { hasText: 'Sort' }).locator('select').selectOption('key');
+  expect(await keysOn(page)).toEqual(['a', 'b']);
 });

@@ -1,7 +1,9 @@
+import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type {
+  FindAnswer,
   HoldOrder,
   KeyAnswer,
   Messages,
@@ -11,15 +13,26 @@ import type {
   RowName,
 } from '../../../lib/dashboard/dashboard.protocol.js';
 import { page, scriptHash, styleHash } from '../../../lib/dashboard/page.generated.js';
-import { hello, keyAnswer } from './rows.js';
+import { hello, keyAnswer, stats } from './rows.js';
 
 const CSP = `default-src 'none'; script-src '${scriptHash}'; style-src '${styleHash}'; connect-src 'self'; img-src data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'`;
+
+const EMBED = 'scripts/embed-page.mjs';
+/** The page of the docs site. */
+let demo: Buffer | undefined;
 
 /** How it answers; what is left out is as usual. */
 export interface Play {
   hello?: Partial<Messages['hello']>;
   rows?: Row[];
   key?: (name: RowName) => Partial<KeyAnswer>;
+  find?: () => FindAnswer;
+  /** Why it refuses the stream. */
+  refusal?: () => { status: number; message: string } | undefined;
+  /** A proxy holds the stream back. */
+  isHeldBack?: () => boolean;
+  /** The wire is cut, and nobody says so. */
+  isSilent?: () => boolean;
   release?: (order: ReleaseOrder) => { status?: number; body: ReleaseAnswer | { message: string } };
 }
 
@@ -30,6 +43,7 @@ export interface PageServer {
   readonly streams: ReadonlySet<ServerResponse>;
   readonly releases: ReleaseOrder[];
   readonly holds: HoldOrder[];
+  readonly finds: [store: string, text: string][];
   /** Requests that lack the header of the page. */
   readonly forged: string[];
   say<Event extends keyof Messages>(event: Event, message: Messages[Event]): void;
@@ -41,29 +55,48 @@ export interface PageServer {
 export async function startPageServer(play: Play = {}): Promise<PageServer> {
   const rows = new Map((play.rows ?? []).map((row) => [row.key, row]));
   const streams = new Set<ServerResponse>();
-  const [releases, holds, forged]: [ReleaseOrder[], HoldOrder[], string[]] = [[], [], []];
+  const [releases, holds, forged, finds]: [ReleaseOrder[], HoldOrder[], string[], PageServer['finds']] = [[], [], [], []];
   const send = (to: ServerResponse, event: string, message: unknown): void =>
     void to.write(`event: ${event}\ndata: ${JSON.stringify(message)}\n\n`);
   const json = (to: ServerResponse, body: unknown, status = 200): void => {
     to.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
   };
 
+  let said = stats();
+  const say: PageServer['say'] = (event, message) => {
+    if (event === 'stats') said = message as Messages['stats'];
+    streams.forEach((stream) => send(stream, event, message));
+  };
+
   const answers: Record<string, (request: IncomingMessage, response: ServerResponse, query: URLSearchParams) => void | Promise<void>> = {
     'GET /ops/locks': (_request, response) => {
       response.writeHead(200, { 'content-type': 'text/html; charset=utf-8', 'content-security-policy': CSP }).end(page);
     },
+    'GET /ops/locks/demo': (_request, response) => {
+      response
+        .writeHead(200, { 'content-type': 'text/html; charset=utf-8' })
+        .end((demo ??= execFileSync(process.execPath, [EMBED, '--demo'])));
+    },
     'GET /ops/locks/events': (_request, response) => {
-      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      const refusal = play.refusal?.();
+      if (refusal) return json(response, { message: refusal.message }, refusal.status);
+      response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
+      if (play.isHeldBack?.()) return;
       streams.add(response.on('close', () => streams.delete(response)));
       send(response, 'hello', hello({ now: Date.now(), ...play.hello }));
       const all = [...rows.values()];
       for (let start = 0; start === 0 || start < all.length; start += 500)
-        send(response, 'rows', { isFirst: start === 0, rows: all.slice(start, start + 500) });
+        send(response, 'delta', { isFirst: start === 0, put: all.slice(start, start + 500), drop: [] });
+      send(response, 'stats', said);
     },
     'GET /ops/locks/key': (_request, response, query) => {
       const name = { store: query.get('store') ?? '', key: query.get('key') ?? '' };
       const row = rows.get(name.key) ?? { ...name, kind: 'free', holder: null, holders: 0, waiters: 0, waitingSince: null };
       json(response, keyAnswer(row, { at: Date.now(), ...play.key?.(name) }));
+    },
+    'GET /ops/locks/find': (_request, response, query) => {
+      finds.push([query.get('store') ?? '', query.get('text') ?? '']);
+      json(response, play.find?.() ?? { found: 0, isWhole: true });
     },
     'POST /ops/locks/release': async (request, response) => {
       const order = (await bodyOf(request)) as ReleaseOrder;
@@ -77,6 +110,8 @@ export async function startPageServer(play: Play = {}): Promise<PageServer> {
       json(response, { isHeld: !rows.has(holds.at(-1)?.key ?? '') });
     },
   };
+  // The page takes silence for a dead connection.
+  const beats = setInterval(() => play.isSilent?.() || say('stats', said), 1_000);
   const server = createServer((request, response) => {
     const { pathname, searchParams } = new URL(request.url ?? '', 'http://page');
     const asked = `${request.method} ${pathname.replace(/\/$/, '')}`;
@@ -86,13 +121,13 @@ export async function startPageServer(play: Play = {}): Promise<PageServer> {
     else void answer(request, response, searchParams);
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
-  const say: PageServer['say'] = (event, message) => streams.forEach((stream) => send(stream, event, message));
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/ops/locks`,
     rows,
     streams,
     releases,
     holds,
+    finds,
     forged,
     say,
     put(...these) {
@@ -100,6 +135,7 @@ export async function startPageServer(play: Play = {}): Promise<PageServer> {
       say('delta', { put: these, drop: [] });
     },
     async close() {
+      clearInterval(beats);
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
     },

@@ -1,4 +1,4 @@
-import type { KeyAnswer, Messages, Party, Row } from '../../../lib/dashboard/dashboard.protocol.js';
+import { VERSION, type KeyAnswer, type Messages, type Note, type Party, type Row } from '../../../lib/dashboard/dashboard.protocol.js';
 
 /** The time of the server in these tests, unless they need the real one. */
 export const NOW = 1_800_000_000_000;
@@ -13,6 +13,8 @@ export function party(given: Partial<Party> = {}): Party {
     since: NOW - 5_000,
     token: 7,
     isSilent: false,
+    saidAt: null,
+    until: null,
     ...given,
   };
 }
@@ -22,11 +24,27 @@ export function row(key: string, given: Partial<Row> = {}): Row {
 }
 
 export function hello(given: Partial<Messages['hello']> = {}): Messages['hello'] {
-  return { version: 1, now: NOW, stores: ['default'], me: { by: 'jane', mayRelease: true }, traceUrl: null, ...given };
+  return {
+    version: VERSION,
+    now: NOW,
+    stores: ['default'],
+    me: { by: 'jane', mayRelease: true },
+    traceUrl: null,
+    runbookUrl: null,
+    ...given,
+  };
 }
 
 export function stats(given: Partial<Messages['stats']> = {}): Messages['stats'] {
-  return { seconds: [], processes: [], alerts: [], latency: {}, ...given };
+  const numbers = { held: 1, waiting: 0, waitP95: null, lost: 0, timeouts: 0 };
+  const listings = { default: { state: 'whole', keys: 1, hasEvents: true } } as const;
+  return { numbers, costly: [], processes: [], alerts: [], latency: {}, listings, ...given };
+}
+
+export function note(key: string, given: Partial<Note> = {}): Note {
+  const at = given.at ?? NOW - 1_000;
+  const told = { by: null, label: null, process: 'shop@a1:1', reason: null, held: null };
+  return { store: 'default', key, at, firstAt: at, count: 1, event: 'timeout', ...told, ...given };
 }
 
 export function keyAnswer({ store, key, kind, holder, waiters }: Row, given: Partial<KeyAnswer> = {}): KeyAnswer {
@@ -34,7 +52,7 @@ export function keyAnswer({ store, key, kind, holder, waiters }: Row, given: Par
   return {
     store,
     key,
-    kind,
+    kind: kind === 'leader election' ? 'mutex' : kind,
     at: NOW,
     fencingToken: holder?.token ?? null,
     permits: null,

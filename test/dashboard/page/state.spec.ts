@@ -1,50 +1,33 @@
-import type { Note, Second } from '../../../lib/dashboard/dashboard.protocol.js';
 import {
   apply,
   emptyData,
   freshAlerts,
   idOf,
   inFrozenOrder,
-  numbersOf,
+  prefixesIn,
   readAddress,
   visibleRows,
   writeAddress,
   type Data,
   type View,
 } from '../../../lib/dashboard/page/state.js';
+import { lengthOf } from '../../../lib/dashboard/page/words.js';
 import { random } from '../../support/random.js';
-import { hello, NOW, party, row, stats } from './rows.js';
+import { hello, NOW, note, party, row } from './rows.js';
 
 const view = (given: Partial<View> = {}): View => ({ ...readAddress(''), ...given });
 const keysOf = (data: Data, given: Partial<View> = {}): string[] => visibleRows(data, view(given), NOW).map(({ key }) => key);
-const second = (at: number, given: Partial<Second> = {}): Second => {
-  return { at, held: 0, waiting: 0, waitP50: null, waitP95: null, holdP95: null, lost: 0, timeouts: 0, ...given };
-};
-const note = (key: string, given: Partial<Note> = {}): Note => {
-  return {
-    store: 'default',
-    key,
-    at: NOW - 1_000,
-    event: 'timeout',
-    label: null,
-    process: 'shop@a1:1',
-    reason: null,
-    held: null,
-    ...given,
-  };
-};
-
 function dataOf(...rows: ReturnType<typeof row>[]): Data {
   const data = emptyData();
-  apply.rows(data, { isFirst: true, rows }, NOW);
+  apply.delta(data, { isFirst: true, put: rows, drop: [] }, NOW);
   return data;
 }
 
 describe('the rows', () => {
   it('come in parts, of which the first one replaces all', () => {
     const data = dataOf(row('old'));
-    apply.rows(data, { isFirst: true, rows: [row('a')] }, NOW);
-    apply.rows(data, { isFirst: false, rows: [row('b')] }, NOW);
+    apply.delta(data, { isFirst: true, put: [row('a')], drop: [] }, NOW);
+    apply.delta(data, { put: [row('b')], drop: [] }, NOW);
     expect([...data.rows.values()].map(({ key }) => key)).toEqual(['a', 'b']);
   });
 
@@ -56,13 +39,6 @@ describe('the rows', () => {
       ['other', 'a', 0],
       ['default', 'c', 0],
     ]);
-  });
-
-  it('stay on the screen when the stream begins again, until the first part of the new ones', () => {
-    const data = dataOf(row('a'));
-    apply.stats(data, stats({ seconds: [second(NOW)] }), NOW);
-    apply.hello(data, hello(), NOW);
-    expect([data.rows.size, data.seconds.length]).toEqual([1, 0]);
   });
 });
 
@@ -90,22 +66,20 @@ describe('the table', () => {
     expect(keysOf(data, { query: 'order nothing' })).toEqual([]);
   });
 
-  it('filters by waiters, age, leaders, store and what has happened in the last five minutes', () => {
+  it('filters by waiters, age, leaders and store', () => {
     const ancient = party({ since: NOW - 9e8 });
     const data = dataOf(
       row('a'),
       row('b', { waiters: 1 }),
       row('c', { holder: ancient }),
-      row('leader:x', { holder: ancient }),
+      row('x-leader', { kind: 'leader election', holder: ancient }),
+      row('cheerleader', { holder: party() }),
       row('d', { store: 'other', holder: null }),
     );
-    apply.notes(data, [note('a'), note('b', { at: NOW - 400_000 }), note('c', { event: 'lost' })], NOW);
     expect(keysOf(data, { filter: 'contended' })).toEqual(['b']);
     expect(keysOf(data, { filter: 'old' })).toEqual(['c']);
-    expect(keysOf(data, { filter: 'leaders' })).toEqual(['leader:x']);
-    expect(keysOf(data, { filter: 'held' })).toHaveLength(4);
-    expect(keysOf(data, { filter: 'timeout' })).toEqual(['a']);
-    expect(keysOf(data, { filter: 'lost' })).toEqual(['c']);
+    expect(keysOf(data, { filter: 'leaders' })).toEqual(['x-leader']);
+    expect(keysOf(data, { filter: 'held' })).toHaveLength(5);
     expect(keysOf(data, { store: 'other' })).toEqual(['d']);
   });
 
@@ -134,35 +108,32 @@ describe('the table', () => {
   });
 });
 
-describe('the numbers', () => {
-  it('are those of the last second, the highest wait of a minute and the sums of five', () => {
-    const data = emptyData();
-    const waits = [second(NOW - 70_000, { waitP95: 9_000 }), second(NOW - 30_000, { waitP95: 800 })];
-    const sums = [second(NOW - 400_000, { lost: 8, timeouts: 8 }), second(NOW - 200_000, { lost: 1, timeouts: 2 })];
-    apply.stats(data, stats({ seconds: [...sums, ...waits, second(NOW, { held: 12, waiting: 3, timeouts: 1 })] }), NOW);
-    expect(numbersOf(data)).toEqual({ held: 12, waiting: 3, waitP95: 800, lost: 1, timeouts: 3 });
-  });
-
-  it('are of ten minutes, and no second counts twice', () => {
-    const data = emptyData();
-    const tenMinutes = Array.from({ length: 600 }, (_, index) => second(NOW + index * 1_000));
-    apply.stats(data, stats({ seconds: tenMinutes }), NOW);
-    apply.stats(data, stats({ seconds: [...tenMinutes.slice(-2), second(NOW + 600_000)] }), NOW);
-    expect([data.seconds.length, data.seconds[0]?.at, data.seconds.at(-1)?.at]).toEqual([600, NOW + 1_000, NOW + 600_000]);
-  });
-
-  it('go by the clock of the server', () => {
-    const data = emptyData();
-    apply.hello(data, hello({ now: NOW }), NOW - 90_000);
-    expect(data.offset).toBe(90_000);
-  });
+it('the time is that of the clock of the server', () => {
+  const data = emptyData();
+  apply.hello(data, hello({ now: NOW }), NOW - 90_000);
+  expect(data.offset).toBe(90_000);
 });
 
-it('events are kept once each, the newest first', () => {
+it('the keys of a tenant are counted, and searched by their prefix', () => {
+  const data = dataOf(row('a:1', { waiters: 2 }), row('a:2'), row('b:a:1'), row('none'));
+  const rows = (query: string) => visibleRows(data, view({ query }), NOW);
+  expect(prefixesIn(rows(''), '')).toEqual([
+    ['a:', 2, 2],
+    ['b:', 1, 0],
+  ]);
+  expect(rows('^a:').map(({ key }) => key)).toEqual(['a:1', 'a:2']);
+  expect(prefixesIn(rows('^b:'), '^b:')).toEqual([['b:a:', 1, 0]]);
+});
+
+it('events are kept once each, the newest first, and one that has grown replaces itself', () => {
   const data = emptyData();
   apply.notes(data, [note('a', { at: 1 }), note('b', { at: 3 })], NOW);
-  apply.notes(data, [note('b', { at: 3 }), note('c', { at: 2 })], NOW);
-  expect(data.notes.map(({ key }) => key)).toEqual(['b', 'c', 'a']);
+  apply.notes(data, [note('b', { at: 4, firstAt: 3, count: 2, process: 'several processes' }), note('c', { at: 2 })], NOW);
+  expect(data.notes.map(({ key, count }) => [key, count])).toEqual([
+    ['b', 2],
+    ['c', 1],
+    ['a', 1],
+  ]);
 });
 
 it('an alert is spoken once, whatever its numbers, and again when it comes back', () => {
@@ -179,15 +150,23 @@ describe('the address', () => {
   it.each<Partial<View>>([
     {},
     { open: { store: 'default', key: 'a&b=<c> ä' } },
-    { open: { store: 'other', key: 'x' }, store: 'default', query: 'a b', filter: 'contended', sort: 'age', isReversed: true },
+    {
+      open: { store: 'other', key: 'x' },
+      store: 'default',
+      query: 'a b',
+      filter: 'contended',
+      notes: 'lost',
+      sort: 'age',
+      isReversed: true,
+    },
   ])('has the whole view: %j', (given) => {
     expect(readAddress(writeAddress(view(given), ''))).toEqual(view(given));
   });
 
   it('opens a key of a store, and keeps what is not of the page', () => {
     expect(readAddress('?store=default&key=order:42').open).toEqual({ store: 'default', key: 'order:42' });
-    expect(writeAddress(view(), '?demo')).toBe('?demo');
-    expect(writeAddress(view({ query: 'x' }), '?demo')).toBe('?demo&q=x');
+    expect(writeAddress(view(), '?theme=x')).toBe('?theme=x');
+    expect(writeAddress(view({ query: 'x' }), '?theme=x')).toBe('?theme=x&q=x');
     expect(writeAddress(view(), '?q=x')).toBe('');
   });
 
@@ -199,4 +178,15 @@ describe('the address', () => {
 
 it('a key has another name in another store', () => {
   expect(idOf({ store: 'a', key: 'b' })).not.toBe(idOf({ store: 'b', key: 'a' }));
+});
+
+it.each([
+  ['2h', 7_200_000],
+  ['1 h 30 min', 5_400_000],
+  ['until 17:00', 3_600_000],
+  ['until 15:00', 82_800_000],
+  ['0s', null],
+  ['soon', null],
+])('a time of %j is %p ms', (text, length) => {
+  expect(lengthOf(text, new Date(2030, 0, 15, 16, 0).getTime())).toBe(length);
 });

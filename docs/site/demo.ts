@@ -1,6 +1,16 @@
-/** An incident that is always the same: a silent holder with thirty waiters, and a deadlock. It needs no server. */
-import type { Alert, KeyAnswer, Messages, Note, Party, Row, Second, WaiterAnswer } from '../dashboard.protocol.js';
-import type { Server } from './server.js';
+/** The dashboard of the docs site. An incident that is always the same: a silent holder with thirty waiters, and a deadlock. It needs no server. */
+import {
+  VERSION,
+  type Alert,
+  type KeyAnswer,
+  type Messages,
+  type Note,
+  type Party,
+  type Row,
+  type WaiterAnswer,
+} from '../../lib/dashboard/dashboard.protocol.js';
+import { startPage } from '../../lib/dashboard/page/page.js';
+import type { Server } from '../../lib/dashboard/page/server.js';
 
 const store = 'default';
 const MINUTE = 60_000;
@@ -16,7 +26,7 @@ const ROWS: readonly [key: string, process: string, label: string, age: number, 
   ['nightly-export', 'jobs@b6', 'ExportService.run', 12 * MINUTE],
 ];
 
-export function demoServer(): Server {
+function demoServer(): Server {
   const start = Date.now();
   const rows = new Map<string, Row>();
   let seed = 42;
@@ -25,11 +35,23 @@ export function demoServer(): Server {
   const party = (process: string, label: string, age: number): Party => {
     const [app = '', host = ''] = process.split('@');
     const owner = `${process}:1:${random(1e9).toString(16)}`;
-    return { owner, app, host, pid: 1, label, since: Date.now() - age, token: random(9_999), isSilent: process === SILENT };
+    return {
+      owner,
+      app,
+      host,
+      pid: 1,
+      label,
+      since: Date.now() - age,
+      token: random(9_999),
+      isSilent: process === SILENT,
+      saidAt: start - 12_000,
+      until: null,
+    };
   };
   const put = (key: string, process: string, label: string, age: number, waiters = 0): void => {
     const waitingSince = waiters > 0 ? Date.now() - Math.min(age, 3 * MINUTE) : null;
-    rows.set(key, { store, key, kind: 'mutex', holder: party(process, label, age), holders: 1, waiters, waitingSince });
+    const kind = key.endsWith('-leader') ? 'leader election' : 'mutex';
+    rows.set(key, { store, key, kind, holder: party(process, label, age), holders: 1, waiters, waitingSince });
   };
   const putUsual = (): void => put(`shop-stock-${random(1e6)}`, pick(PROCESSES.slice(0, 6)), pick(LABELS), random(9_000));
   for (const row of ROWS) put(...row);
@@ -39,7 +61,7 @@ export function demoServer(): Server {
     {
       kind: 'deadlock',
       row: { store, key: 'order:42' },
-      text: 'Deadlock: order:42 → stock:9 → order:42. shop@a3 and billing@f1 wait for each other.',
+      text: 'Deadlock: OrderService.pay of shop@a3 holds order:42 and waits for stock:9; InvoiceService.book of billing@f1 holds stock:9 and waits for order:42.',
     },
     {
       kind: 'silent',
@@ -48,35 +70,24 @@ export function demoServer(): Server {
     },
   ];
   const notes: Note[] = (['timeout', 'timeout', 'lost', 'timeout', 'forced'] as const).map((event, index) => {
-    const reason = { lost: 'not renewed in time', forced: 'jane: deploy is stuck', timeout: 'no lock within 60 s' }[event];
+    const reason = { lost: 'not renewed in time', forced: 'deploy is stuck', timeout: null }[event];
+    const at = start - index * 37_000 - 8_000;
     const key = event === 'timeout' ? 'import-catalogue' : `shop-stock-${index}`;
     return {
       store,
       key,
-      at: start - index * 37_000 - 8_000,
+      at,
+      firstAt: at - 50_000,
+      count: event === 'timeout' ? 30 : 1,
       event,
+      by: event === 'forced' ? 'jane' : null,
       label: pick(LABELS),
       process: `${pick(PROCESSES)}:1`,
       reason,
       held: null,
     };
   });
-  const secondOf = (at: number): Second => {
-    const age = start - at;
-    const waiting = age > 3 * MINUTE ? random(5) : Math.min(34, Math.floor(34 - age / 6_000));
-    const isOne = (time: number): number => Number(notes.some((note) => note.at === time && note.event === 'timeout'));
-    return {
-      at,
-      held: rows.size - random(4),
-      waiting,
-      waitP50: waiting * random(90),
-      waitP95: waiting * (200 + random(90)),
-      holdP95: 800 + random(400),
-      lost: Number(age === 82_000),
-      timeouts: isOne(at),
-    };
-  };
-  const stats = (seconds: Second[]): Messages['stats'] => {
+  const stats = (): Messages['stats'] => {
     const holdsOf = (process: string): number => [...rows.values()].filter(({ holder }) => holder?.owner.startsWith(process)).length;
     const processes = PROCESSES.map((process) => ({
       name: `${process}:1`,
@@ -84,7 +95,16 @@ export function demoServer(): Server {
       holds: holdsOf(process),
       waits: process.startsWith('shop') ? 10 : 0,
     }));
-    return { seconds, processes, alerts, latency: { [store]: 0.4 } };
+    const numbers = { held: rows.size - random(4), waiting: 34, waitP95: 7_000 + random(900), lost: 1, timeouts: 90 };
+    const costly = [{ label: 'CartService.checkout', waited: 940_000 }, { label: 'StockService.reduce', waited: 81_000 }]; // prettier-ignore
+    return {
+      numbers,
+      costly,
+      processes,
+      alerts,
+      latency: { [store]: 0.4 },
+      listings: { [store]: { state: 'whole', keys: rows.size, hasEvents: true } },
+    };
   };
   const waiterOf = ({ key, waitingSince }: Row, index: number): WaiterAnswer => {
     const other = OTHER[key];
@@ -97,9 +117,10 @@ export function demoServer(): Server {
     open(take, isLive) {
       const first = setTimeout(() => {
         isLive(true);
-        take('hello', { version: 1, now: Date.now(), stores: [store], me: { by: 'demo', mayRelease: true }, traceUrl: null });
-        take('rows', { isFirst: true, rows: [...rows.values()] });
-        take('stats', stats(Array.from({ length: 600 }, (_, index) => secondOf(start - (599 - index) * 1_000))));
+        const me = { by: 'demo', mayRelease: true };
+        take('hello', { version: VERSION, now: Date.now(), stores: [store], me, traceUrl: null, runbookUrl: null });
+        take('delta', { isFirst: true, put: [...rows.values()], drop: [] });
+        take('stats', stats());
         take('notes', notes);
       });
       const each = setInterval(() => {
@@ -107,7 +128,7 @@ export function demoServer(): Server {
         rows.delete(old.key);
         putUsual();
         take('delta', { put: [...rows.values()], drop: [old] });
-        take('stats', stats([secondOf(Date.now())]));
+        take('stats', stats());
       }, 1_000);
       return () => {
         clearTimeout(first);
@@ -122,7 +143,7 @@ export function demoServer(): Server {
       return {
         store,
         key,
-        kind: row?.kind ?? 'free',
+        kind: row ? 'mutex' : 'free',
         at: Date.now(),
         fencingToken: row?.holder?.token ?? null,
         permits: null,
@@ -136,6 +157,7 @@ export function demoServer(): Server {
         chain,
       };
     },
+    find: async () => ({ found: 0, isWhole: true }),
     release: async ({ keys }) =>
       keys.map(({ key, owner }) => {
         const { holder = null, waiters = 0 } = rows.get(key) ?? {};
@@ -152,3 +174,5 @@ export function demoServer(): Server {
     },
   };
 }
+
+startPage(demoServer());
