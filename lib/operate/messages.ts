@@ -144,11 +144,17 @@ export async function listen(
   received: (message: Answer | ProcessEvents) => unknown,
 ): Promise<() => void> {
   let texts: string[] = [];
-  const read = (): void => {
-    for (const text of texts.splice(0, AT_ONCE)) void receive(text, 'ops:told', answerOf, events, received);
-    if (texts.length > 0) setImmediate(read);
+  let left = AT_ONCE;
+  const read = (text: string): void => {
+    // The first one begins an iteration.
+    if (left-- === AT_ONCE) setImmediate(next);
+    void receive(text, 'ops:told', answerOf, events, received);
   };
-  const stop = await bus.listen('ops:told', (text) => void (texts.push(text) === 1 && setImmediate(read)));
+  const next = (): void => {
+    left = AT_ONCE;
+    texts.splice(0, AT_ONCE).forEach(read);
+  };
+  const stop = await bus.listen('ops:told', (text) => (left > 0 && texts.length === 0 ? read(text) : void texts.push(text)));
   return () => {
     texts = [];
     stop();
