@@ -1,4 +1,6 @@
 // `ndl ui` serves the dashboard, and `ndl hold` keeps a key taken.
+import { once } from 'node:events';
+import { request, type IncomingMessage } from 'node:http';
 import { EXIT } from '../../lib/cli/failure.js';
 import { openStream } from '../dashboard/opened.js';
 import { ndlHere, startHere } from '../support/cli.js';
@@ -39,6 +41,9 @@ describe('ndl ui', () => {
     for (const path of ['/events', '/key?store=default&key=a']) {
       expect((await fetch(url + path, { headers: { 'sec-fetch-site': 'cross-site' } })).status).toBe(403);
     }
+    const named = request(`${url}/key?store=default&key=a`, { headers: { host: 'evil.example.com' } }).end();
+    const [refused] = (await once(named, 'response')) as [IncomingMessage];
+    expect([refused.statusCode, refused.resume().headers['cache-control']]).toEqual([403, 'no-store']);
     expect((await fetch(`${url}/release`, { method: 'POST', body: '{}' })).status).toBe(403);
     expect((await fetch(`${url}/release`, { method: 'POST', headers: HEADERS, body: '{' })).status).toBe(400);
     expect((await fetch(`${url}/release`, { method: 'POST', headers: HEADERS, body: `"${'x'.repeat(70_000)}"` })).status).toBe(413);

@@ -142,6 +142,7 @@ describe.each(ADAPTERS)('on %s', (adapter) => {
     ['a negative grace', '/release', { keys: [{ key: 'a', owner: 'b', token: 1 }], grace: -1 }],
     ['a hold for ever', '/hold', { key: 'a', for: Number.MAX_SAFE_INTEGER }],
     ['a hold of no key', '/hold', { for: 1000 }],
+    ['a hold for no time', '/hold', { key: 'a', for: 0 }],
   ])('an order with %s is refused', async (_what, path, body) => {
     const { order } = await open(adapter);
     expect(await order(path, body)).toMatchObject({ status: 422 });
@@ -231,11 +232,11 @@ describe.each(ADAPTERS)('on %s', (adapter) => {
         return true;
       },
     });
-    const gone = Array.from({ length: 20 }, () => {
+    const gone = Array.from({ length: 50 }, () => {
       const end = new AbortController();
       return { end, sent: fetch(`${url}/ops/locks/events`, { headers: OWN, signal: end.signal }).catch(() => undefined) };
     });
-    await eventually(() => asked.length === 20);
+    await eventually(() => asked.length === 50);
     for (const { end } of gone) end.abort();
     await Promise.all(gone.map(({ sent }) => sent));
     await eventually(() => asked.every(({ destroyed }) => destroyed));
@@ -376,4 +377,27 @@ it('one person opens ten pages at most, which lock nobody else out, and another 
 it('a request for the head of the stream ends', async () => {
   const { at } = await open('express');
   expect(await at('/events', { method: 'HEAD' })).toMatchObject({ status: 200, text: '' });
+});
+
+it('the store is asked for a text, and what it finds is in the table', async () => {
+  const { at, locks, stream } = await open('express');
+  await locks.acquire('order:42');
+  const list = jest.spyOn(locks, 'list').mockImplementationOnce(async function* () {});
+  const page = await stream();
+  await page.message('stats', ({ listings }) => listings['default']?.state === 'whole');
+  expect((await at('/find?store=default&text=der:4')).body).toEqual({ found: 1, isWhole: true });
+  await page.message('delta', ({ put }) => put.some(({ key }) => key === 'order:42'));
+  expect((await at('/find?store=default&text=other')).body).toEqual({ found: 0, isWhole: true });
+  expect(await at('/find?store=default&text=')).toMatchObject({ status: 422 });
+  list.mockRestore();
+});
+
+it('a hold is among the last events of its key, and who did it', async () => {
+  const { at, locks, order, stream } = await open('express');
+  const noted = jest.spyOn(locks.store.inspector!, 'note');
+  await (await stream()).message('stats');
+  await order('/hold', { key: 'deploy', for: 60_000, reason: 'incident 812' });
+  const { body } = await at('/key?store=default&key=deploy');
+  expect(body).toMatchObject({ notes: [{ event: 'held by hand', by: 'anna', reason: 'incident 812' }] });
+  expect(noted).toHaveBeenCalledWith('"deploy" is held for 60000 ms by anna: incident 812');
 });

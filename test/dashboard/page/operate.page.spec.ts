@@ -245,7 +245,7 @@ it('a key is copied as text, for a chat', async () => {
   expect(await drawer(page).locator('a', { hasText: 'Runbook' }).getAttribute('href')).toBe('https://wiki.test/StockService.reduce');
 });
 
-it('a key that is held by hand says by whom and until when, and a name that lies is written out', async () => {
+it('a key that is held by hand says its reason and its end, and a name that lies is written out', async () => {
   const by = party({ app: 'anna:-incident-812', label: null, until: new Date(2030, 0, 1, 18, 24).getTime() });
   const server = await tabs.serve({ rows: [row('deploy', { holder: by }), row('order\u202e24')] });
   const page = await tabs.open(server.url);

@@ -86,7 +86,7 @@ it('ages are those of the clock of the server', async () => {
   await page.locator('#rows td', { hasText: /^\s*1 min\s*$/ }).waitFor();
 });
 
-it('a wire that is cut is noticed after five seconds: nothing grows older, the table is grey, and it connects anew', async () => {
+it('a wire that is cut is noticed after five seconds: nothing grows older, the table is grey, and it connects again', async () => {
   let isSilent = false;
   const server = await tabs.serve({
     rows: [row('a', { holder: party({ since: Date.now() - 8_000 }) })],
