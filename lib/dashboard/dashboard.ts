@@ -58,7 +58,8 @@ export class Dashboard {
   private readonly keys = new Map<string, string>();
   /** When each person gave the last order. */
   private readonly orderedAt = new Map<string | null, number>();
-  private isFinding = false;
+  /** The stores that are searched now. */
+  private readonly searched = new Set<Locks>();
 
   constructor(
     private readonly stores: ReadonlyMap<string, Locks>,
@@ -181,9 +182,9 @@ export class Dashboard {
       const reports = await follower.ask([this.keyOf(locks, text.trim())]);
       return { found: reports.filter(({ kind, waiterCount }) => kind !== 'free' || waiterCount > 0).length, isWhole: true };
     }
-    if (this.isFinding) throw new Refused(429, 'Another search is under way.');
-    this.isFinding = true;
-    return this.answered(follower.find(text.trim())).finally(() => (this.isFinding = false));
+    if (this.searched.has(locks)) throw new Refused(429, 'Another search is under way.');
+    this.searched.add(locks);
+    return this.answered(follower.find(text.trim())).finally(() => this.searched.delete(locks));
   }
 
   close(): void {
