@@ -14,7 +14,7 @@ export type Sink = (name: RecordedName, value: number, attributes: Attributes) =
 const MS = 1000;
 
 /** Turns the events of locks into measurements, for one registry. All {@link Locks} that report to it share its names and its gauges. */
-export class Hub {
+export class MetricsHub {
   private readonly sources = new Set<TelemetrySource>();
   private readonly names = { labels: new Names('labels of locks'), elections: new Names('elections') };
   private readonly lag = new LagWatch((seconds) => this.sink('distributed_lock.event_loop.lag', seconds, {}));

@@ -2,11 +2,11 @@ import { Counter, Gauge, Histogram, register as defaultRegistry, type Registry }
 import type { Telemetry } from '../core/model/telemetry.js';
 import { checkClient } from '../core/store/check-client.js';
 import { processWide } from '../core/util/process-wide.js';
-import { Hub, type Attributes } from './hub.js';
+import { MetricsHub, type Attributes } from './hub.js';
 import { ALL, type GaugeName, type Instrument, type InstrumentName } from './instruments.js';
 
 /** A registry has each metric once, however many `Locks` and copies of this package report to it. */
-const hubs = processWide('prometheus', () => new WeakMap<Registry, Hub>());
+const hubs = processWide('prometheus', () => new WeakMap<Registry, MetricsHub>());
 
 /**
  * Metrics for Prometheus: `DistributedLockModule.forRoot({ store, telemetry: prometheus() })`. The names begin with `distributed_lock_`.
@@ -32,9 +32,9 @@ function isComplete(registry: Registry): boolean {
   return ALL.every(([name, instrument]) => registry.getSingleMetric(nameIn(name, instrument)));
 }
 
-function register(registry: Registry): Hub {
+function register(registry: Registry): MetricsHub {
   const record = new Map<InstrumentName, (value: number, attributes: Attributes) => void>();
-  const hub = new Hub((name, value, attributes) => record.get(name)?.(value, attributes));
+  const hub = new MetricsHub((name, value, attributes) => record.get(name)?.(value, attributes));
   for (const [name, instrument] of ALL) {
     const { type, description, attributes, buckets = [] } = instrument;
     const settings = { name: nameIn(name, instrument), help: description, labelNames: [...attributes], registers: [registry] };

@@ -12,7 +12,7 @@ import type {
 import { RequestDeadlines } from '../../core/store/request-deadlines.js';
 import { isSettledWithin, now } from '../../core/util/clock.js';
 import { BallotRounds, outageOf } from './quorum.ballot-rounds.js';
-import { Leases, type AskedMembers, type Lease } from './quorum.leases.js';
+import { Leases, type AskedMembers, type QuorumLease } from './quorum.leases.js';
 import type { Member } from './quorum.member.js';
 import { Poll, type Electorate, type OpenPoll } from './quorum.poll.js';
 import { QUEUE_LOCK_TTL, QueueLock } from './quorum.queue-lock.js';
@@ -124,7 +124,7 @@ export class QuorumDriver implements LeaseDriver {
     tenancy: Tenancy,
     [yes, no]: readonly [Yes, No],
     send: (driver: LeaseDriver) => Promise<Yes | No>,
-    lease?: Lease,
+    lease?: QuorumLease,
   ): { readonly replies: readonly Promise<unknown>[]; readonly outcome: Promise<Yes | No> } {
     const poll = new Poll<Yes | No, Yes | No | 'silent'>(tenancy.key, this.electorate, (votes) => wordOutcome(votes, yes, no));
     const replies = this.electorate.voters.map(({ member, driver }, index) => {

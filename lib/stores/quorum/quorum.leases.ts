@@ -16,7 +16,7 @@ const SWEEP = 10_000;
 export type AskedMembers = Map<number, boolean>;
 
 /** A lease that a majority has granted. */
-export interface Lease {
+export interface QuorumLease {
   /** The last token that was reserved; 0: there is none. */
   readonly lastToken: number;
   readonly share: Share | undefined;
@@ -29,16 +29,16 @@ type Word = 'renewed' | 'lost';
 
 /** The leases of this process. It renews them at all members, and restores them at members that have lost them. */
 export class Leases {
-  private readonly leases = new Map<string, Lease>();
+  private readonly leases = new Map<string, QuorumLease>();
   private timer: NodeJS.Timeout | undefined;
 
   constructor(private readonly electorate: Electorate) {}
 
-  get(tenancy: Tenancy): Lease | undefined {
+  get(tenancy: Tenancy): QuorumLease | undefined {
     return this.leases.get(idOf(tenancy));
   }
 
-  granted(tenancy: Tenancy, ttl: number, { lastToken, ...rest }: Omit<Lease, 'endsAt'>): void {
+  granted(tenancy: Tenancy, ttl: number, { lastToken, ...rest }: Omit<QuorumLease, 'endsAt'>): void {
     const before = this.get(tenancy) ?? { lastToken: 0, endsAt: 0 };
     const endsAt = Math.max(before.endsAt, now() + ttl);
     this.leases.set(idOf(tenancy), { ...rest, lastToken: Math.max(before.lastToken, lastToken), endsAt });
