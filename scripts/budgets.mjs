@@ -6,15 +6,15 @@ import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const BUDGETS = {
-  'lib/core': 4970,
+  'lib/core': 5000,
   'lib/latch': 410,
   'lib/primitives': 900,
   'lib/nest': 2630,
-  'lib/operate': 1290,
+  'lib/operate': 1330,
   'lib/observe': 750,
   'lib/cli': 1240,
   'lib/fence-guard': 690,
-  'lib/dashboard': 2880,
+  'lib/dashboard': 3120,
   'lib/testing': 950,
   'lib/testing/store': 1640,
   'lib/stores/redis': 3680,
@@ -26,10 +26,10 @@ const BUDGETS = {
   'lib/stores/zookeeper': 970,
   'lib/stores/file': 700,
   'lib/stores/quorum': 1470,
-  test: 55_370,
-  'test/chaos': 5790,
-  'test/mutants': 3780,
-  bench: 3500,
+  test: 57_030,
+  'test/chaos': 6050,
+  'test/mutants': 3850,
+  bench: 3570,
   scripts: 4270,
 };
 const CODE = new Set(['.ts', '.tsx', '.mjs', '.cjs', '.js', '.lua', '.css', '.diff']);

@@ -1,5 +1,5 @@
 /** Messages between the server of the dashboard and its page. Times are milliseconds since 1970 by the clock of the server. */
-import type { KeyKind, Told } from '../core/model/key-report.js';
+import type { KeyKind, ProcessReport } from '../core/model/key-report.js';
 
 /** Of these messages: a page of another version is loaded again. */
 export const VERSION = 2;
@@ -146,7 +146,7 @@ export interface KeyAnswer extends RowName {
 }
 
 export interface WaiterAnswer extends Omit<Party, 'token' | 'saidAt' | 'until'> {
-  readonly patienceLeft: Told['patienceLeft'];
+  readonly patienceLeft: ProcessReport['patienceLeft'];
   /** Keys that it holds while it waits. */
   readonly holding: readonly string[];
 }

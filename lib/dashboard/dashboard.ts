@@ -1,6 +1,6 @@
-import { createHash, randomUUID } from 'node:crypto';
-import type { ServerResponse } from 'node:http';
+import { createHash } from 'node:crypto';
 import { hostname } from 'node:os';
+import type { ServerResponse } from 'node:http';
 import { checkKey } from '../core/model/key.js';
 import { LockError } from '../core/model/errors.js';
 import type { KeyReport, KeyWaiter } from '../core/model/key-report.js';
@@ -24,8 +24,6 @@ import { scriptHash, styleHash } from './page.generated.js';
 
 const LONGEST_HOLD = 7 * 24 * 3_600_000;
 const LONGEST_GRACE = 60_000;
-/** Milliseconds of the lease by which a key is taken that is then held. */
-const LEASE = 10_000;
 const MOST_RELEASED = 100;
 /** Milliseconds between two orders of one person. */
 const APART = 1000;
@@ -149,25 +147,17 @@ export class Dashboard {
     checkNumber('for', length, LONGEST_HOLD, 1);
     if (typeof key !== 'string') throw new Refused(422, '"key" must be a string.');
     this.mayOrder(by);
-    const name = [by, reason]
-      .filter(Boolean)
-      .join(': ')
-      .replaceAll(/[\s\p{Cc}@]+/gu, '-')
-      .slice(0, 100);
-    const owner = `${name}@${hostname()}:${process.pid}:${randomUUID()}`;
-    const { mutex } = locks.store;
-    const request = { key: await this.answered(Promise.resolve().then(() => locks.mutex(key).key)), owner };
-    const { granted } = await this.answered(mutex.acquire({ ...request, ttl: LEASE, tokens: 1, queue: false }));
-    // It stays taken, also when this process ends.
-    if (granted) await this.answered(mutex.release({ ...request, keepFor: length }));
-    if (granted) {
-      const line = `"${this.nameOf(request.key)}" is held for ${length} ms by ${by ?? 'an operator'}: ${reason}`;
-      locks.log.warn('NDL_HELD_BY_HAND', line, request);
+    const { holdByHand } = await import('../operate/hold-by-hand.js');
+    const whole = await this.answered(Promise.resolve().then(() => locks.mutex(key).key));
+    const owner = await this.answered(holdByHand(locks.store, whole, length, [by, reason].filter(Boolean).join(': ')));
+    if (owner !== null) {
+      const line = `"${this.nameOf(whole)}" is held for ${length} ms by ${by ?? 'an operator'}: ${reason}`;
+      locks.log.warn('NDL_HELD_BY_HAND', line, { key: whole, owner });
       await locks.store.inspector?.note(line).catch(() => undefined);
-      this.note(store as string, request.key, 'held by hand', by, reason);
-      void this.hub.followerOf(store as string)?.ask([request.key]);
+      this.note(store as string, whole, 'held by hand', by, reason);
+      void this.hub.followerOf(store as string)?.ask([whole]);
     }
-    return { isHeld: granted };
+    return { isHeld: owner !== null };
   }
 
   /** Asks the store for keys in use that have this text, and puts them into the table. @throws {Refused} */

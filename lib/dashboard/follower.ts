@@ -3,6 +3,7 @@ import type { KeyEvent, KeyReport } from '../core/model/key-report.js';
 import { processOf } from '../core/model/owner.js';
 import { idle, now } from '../core/util/clock.js';
 import type { Locks } from '../locks.js';
+import { SeenTwice } from '../operate/wait-graph.js';
 import type { Alert, FindAnswer, Listing } from './dashboard.protocol.js';
 import type { LiveTable } from './live-table.js';
 
@@ -49,8 +50,7 @@ export class Follower {
   /** The last events that were not sent. */
   private gap = { text: '', until: 0 };
   private deadlocks: readonly Alert[] = [];
-  /** Deadlocks that were seen once, by their keys: they count when they are seen twice. */
-  private suspected = new Set<string>();
+  private readonly seen = new SeenTwice();
   private isAsking = false;
   private beats = 0;
 
@@ -212,17 +212,14 @@ export class Follower {
 
   private findDeadlocks(): void {
     const { store, locks, nameOf } = this.followed;
-    const found = new Map<string, Alert>();
-    for (const { keys, members, endsIn, advice } of locks.waitGraph(this.reports)) {
+    this.deadlocks = this.seen.of(locks.waitGraph(this.reports)).map(({ keys, members, endsIn, advice }) => {
       const who = members.map(({ app, host, pid, label, holds, waitsFor }) => {
         const caller = `${label === undefined ? '' : `${label} of `}${app}@${host}:${pid}`;
         return `${caller} holds ${holds.map(nameOf).join(', ')} and waits for ${nameOf(waitsFor)}`;
       });
       const end = endsIn === null ? 'No wait of them ends.' : `The first wait ends in ${Math.round(endsIn / 1000)} s.`;
       const text = `Deadlock: ${who.join('; ')}. ${end} Take one of the keys away to end it. ${advice}`;
-      found.set([...keys].sort().join('\n'), { kind: 'deadlock', text, row: { store, key: nameOf(keys[0]!) } });
-    }
-    this.deadlocks = [...found].flatMap(([keys, alert]) => (this.suspected.has(keys) ? [alert] : []));
-    this.suspected = new Set(found.keys());
+      return { kind: 'deadlock', text, row: { store, key: nameOf(keys[0]!) } };
+    });
   }
 }
