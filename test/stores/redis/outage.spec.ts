@@ -1,4 +1,3 @@
-import { setImmediate as nextTick } from 'node:timers/promises';
 import { Redis } from 'ioredis';
 import { LockLostError, StoreError, type Lease, type Locks } from 'nestjs-distributed-lock/core';
 import { rejection } from '../../../lib/testing/store/rejection.js';
@@ -135,7 +134,7 @@ describe('a connection', () => {
     // What is asked in one tick of the event loop goes as one request.
     for (let i = 0; i < 12; i++) {
       calls.push(rejection(locks.tryAcquire(`order:${i}`)));
-      await nextTick();
+      await new Promise(setImmediate);
     }
     for (const error of await Promise.all(calls)) expect(error).toBeInstanceOf(StoreError);
     expect(end).toHaveBeenCalledTimes(1);
