@@ -303,6 +303,7 @@ describe('nothing left', () => {
     ['by a worker that is never closed', closing, 1],
     ['but a queue entry', () => undefined, 1, queued],
     ['but the queue entry of an owner that was not allowed to leave', refused, 0, queued],
+    ['but the queue entry of an owner whose leave may be lost with the server', fault('server restarted', 'restart', 0, 10), 0, queued],
   ]);
 });
 

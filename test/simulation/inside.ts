@@ -233,6 +233,8 @@ export interface Server {
   backup(): () => void;
   /** Sets its clock. */
   jump(by: number): void;
+  /** Its clock, by which rows end. */
+  readonly time: number;
   rows(): { key: string; record: string | null; endsAt: number }[];
 }
 
@@ -274,8 +276,7 @@ class TableServer extends MapTable implements Server {
   }
 
   rows() {
-    const ahead = this.data.offset;
-    return [...this.data.rows].map(([key, { record, endsAt }]) => ({ key, record, endsAt: endsAt - ahead }));
+    return [...this.data.rows].map(([key, { record, endsAt }]) => ({ key, record, endsAt }));
   }
 }
 
@@ -306,6 +307,9 @@ class CasServer extends CasMapTable implements Server {
 
   jump(): void {}
 
+  readonly time = 0;
+
+  /** What they have does not say when it ends. */
   rows() {
     return [];
   }

@@ -215,8 +215,7 @@ class Simulation {
   }
 
   private leftovers() {
-    const { servers, world, gone } = this;
-    return servers.flatMap(({ server, host }) => leftoversIn(server.rows(), world.now * host.rate, gone));
+    return this.servers.flatMap(({ server }) => leftoversIn(server.rows(), server.time, this.gone));
   }
 }
 
