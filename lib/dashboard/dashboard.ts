@@ -242,7 +242,7 @@ export class Dashboard {
     return name;
   }
 
-  /** Keys of other namespaces are none of its. */
+  /** Keys of other namespaces are not shown. */
   private keyOf(locks: Locks, name: unknown): string {
     const key = this.redact ? this.keys.get(name as string) : name;
     const namespace = locks.mutex('-').key.slice(0, -1);

@@ -141,8 +141,8 @@ export class Tenure extends LinkedEntry<Tenure> {
     }
     if (this.queue.passOn(this, time)) return Promise.resolve(true);
     this.stop();
-    const released = this.release(time);
     this.runtime.begins('cleanUp');
+    const released = this.release(time);
     this.queue.ended(this);
     return released;
   }
