@@ -9,7 +9,7 @@ import type { FencedTotals } from '../chaos/worker/fenced-counter.js';
 import { FAULTS, type AppPlace, type ServerPlace, type SimulatedFault } from './faults.js';
 import { Host } from './host.js';
 import type { App, Order, Port, Server, StoreKind } from './inside.js';
-import { CALM, Link } from './network.js';
+import { Link } from './network.js';
 import { World } from './world.js';
 
 export interface SimulationOptions {
@@ -59,28 +59,31 @@ class Simulation {
   private readonly world = new World();
   private readonly random: Random;
   private readonly history: Entry[] = [];
+  /** Of each server whether its table is one without a clock. */
+  private readonly clockless: readonly boolean[];
   private readonly servers: ServerPlace[];
   private readonly slots: Slot[] = [];
   private readonly gone = new Set<number>();
   private readonly resource = new Resource();
   private processes = 0;
+  private strikes = 0;
+  /** What ends the faults that are at work. */
+  private readonly open = new Set<() => void>();
   private readonly note = (w: string, fact: Fact, t = this.world.time): void => void this.history.push({ t, w, ...structuredClone(fact) });
 
   constructor(
     private readonly code: vm.Script,
     private readonly options: SimulationOptions,
   ) {
-    this.random = new Random(options.seed);
-    const { store } = options;
-    const mixed = store === 'quorum' ? [false, this.random.chance(0.5), false] : [store === 'observed'];
-    this.servers = mixed.map((isClockless) => {
+    const { seed, store } = options;
+    const random = (this.random = new Random(seed));
+    const members = store === 'quorum' ? random.pick([3, 3, 4, 5]) : 1;
+    this.clockless = Array.from({ length: members }, (_, i) => store === 'observed' || (i % 2 === 1 && random.chance(0.5)));
+    this.servers = this.clockless.map((isClockless) => {
       const host = this.host();
       return { host, server: host.start<Inside>(this.code).startServer(isClockless), isRefusing: false };
     });
-    this.isClockless = mixed;
   }
-
-  private readonly isClockless: readonly boolean[];
 
   async run(): Promise<SimulationResult> {
     const { world, random, options, slots } = this;
@@ -130,9 +133,6 @@ class Simulation {
     const id = `w${slot}.${generation}`;
     const host = this.host();
     const links = servers.map((server, i) => new Link(world, this.random.fork(`${id} ${i}`), host, server.host));
-    const before = this.slots[slot];
-    // The network is as bad as it was.
-    for (const [i, link] of links.entries()) link.weather = before?.links[i]?.weather ?? CALM;
     const port: Port = {
       ask: (index, request, answered) => {
         const { server } = servers[index]!;
@@ -151,7 +151,7 @@ class Simulation {
       jobs: this.resource.jobs,
       fenced: this.resource,
     };
-    const order = { id, seed: `${options.seed}/${id}`, kinds: options.kinds, store: options.store, servers: this.isClockless };
+    const order = { id, seed: `${options.seed}/${id}`, kinds: options.kinds, store: options.store, servers: this.clockless };
     const app = host.start<Inside>(this.code).startApp(order, port);
     const kill = (): void => {
       host.kill();
@@ -179,15 +179,12 @@ class Simulation {
       // A store may be well for a while.
       if (fault.isWide) wideUntil = at + lasts + random.int(500, 3_000);
       if (count++ >= most) break;
-      world.at(at, () => this.strike(count, fault, slot, index, lasts, chance));
+      world.at(at, () => this.strike(fault, slot, index, lasts, chance));
     }
     return Math.min(count, most);
   }
 
-  private strikes = 0;
-  private readonly open = new Set<() => void>();
-
-  private strike(_: number, fault: SimulatedFault, slot: number, index: number, lasts: number, random: Random): void {
+  private strike(fault: SimulatedFault, slot: number, index: number, lasts: number, random: Random): void {
     const { world, slots } = this;
     const n = ++this.strikes;
     const app = slots[slot]!;
