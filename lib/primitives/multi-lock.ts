@@ -74,6 +74,16 @@ export class MultiLock extends LockBase<HeldLeases> {
     }
   }
 
+  /**
+   * Waits for a key, as a single lock does. If we hold a key of this name already, in another store, one try comes first:
+   *
+   * | the try | then |
+   * |---|---|
+   * | succeeds | done |
+   * | finds the key held by one of our own leases | fails: the two stores lead to the same server, and it would wait for itself |
+   * | finds it held by somebody else | waits |
+   * | fails for a while, and there is time left | tries again |
+   */
   private async takeOne(lock: KeyLock, call: MultiCall, taken: readonly HeldLease[]): Promise<HeldLease> {
     const twins = taken.filter(({ key }) => key === lock.key);
     for (let round = 1; twins.length > 0; round++) {

@@ -102,6 +102,19 @@ export class MysqlTable implements RecordTable {
     });
   }
 
+  /**
+   * Updates all, finds out which were made, inserts the rows that are not there, and finds out which of these were made.
+   *
+   * | the row of a change | update | insert | the change was |
+   * |---|---|---|---|
+   * | has the expected version, or has ended where that was expected | changes it | – | made |
+   * | has another version | no | – | not made |
+   * | is not there, as expected | no | makes it | made |
+   * | is not there, as expected, and another process is faster | no | ignored | not made |
+   * | is not there, and a version was expected | no | – | not made |
+   *
+   * A statement that lost against another one has changed nothing: {@link unlessConflict}.
+   */
   private async write(steps: readonly MysqlStep[]): Promise<void> {
     const { notAfter } = this;
     const changed = await this.unlessConflict(steps, this.update(steps, notAfter));

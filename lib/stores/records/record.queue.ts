@@ -103,7 +103,17 @@ export class TableRecordQueue implements RecordQueue {
     this.waiting.delete(key);
   }
 
-  /** Does the steps of all requests, until a change was made or nothing is to be changed. */
+  /**
+   * Does the steps of all requests, until a change was made or nothing is to be changed.
+   *
+   * | the row as it was seen last | the steps change it | the table is asked | then |
+   * |---|---|---|---|
+   * | unknown, or likely to be outdated | – | to read it | again, on the row that was read |
+   * | a guess | no | to read it | again, on the row that was read |
+   * | just read | no | nothing | replies |
+   * | a guess, or just read | yes | to change it: done | replies |
+   * | a guess, or just read | yes | to change it: another version is there | again, on that row, after a pause that grows; after many times with a touch |
+   */
   private async settle(key: string, asks: readonly Ask[]): Promise<void> {
     let [isFresh, isOld, mustTouch] = [false, isLikelyOutdated(this.lastOf(key)), false];
     for (let conflicts = 0; ;) {
