@@ -23,7 +23,7 @@ export function noteLine({ at, firstAt, count, event, by, label, process, reason
   return html`<li><time>${end}</time> <b>${WORDS[event]}</b>${times} ${link} ${label && visible(label)} ${visible(process)}${by !== null && ` by ${visible(by)}`}${reason && `: ${visible(reason)}`}</li>`;
 }
 
-/** What is wrong now; and what the doctor advises, which may be so for ever. */
+/** The alarms of now, and the advice of the doctor, which may stay. */
 export function alertList(app: App): TemplateResult {
   const alerts = app.data.stats.alerts.filter(({ kind }) => kind !== 'doctor');
   const advice = app.data.stats.alerts.filter(({ kind }) => kind === 'doctor');
