@@ -168,6 +168,15 @@ export class PoolConnection implements PostgresConnection {
     return this.pool;
   }
 
+  /**
+   * | the statement | its connection |
+   * |---|---|
+   * | is answered in time, also with a conflict | goes back to the pool |
+   * | fails in another way | is closed |
+   * | is late, and the server confirms that it was cancelled | goes back to the pool, after that |
+   * | is late, and answers or fails otherwise, or there is no answer | is closed, after the wait for it |
+   * | finds that its prepared text is missing | is closed; the statement is sent once more, unprepared |
+   */
   private async request(text: string, values: readonly unknown[]): Promise<readonly Row[]> {
     const client = await this.connect();
     let isBroken = false;

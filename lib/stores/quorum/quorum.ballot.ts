@@ -109,7 +109,18 @@ export class Ballot {
     if (this.result) this.settle(index, vote, this.isHeld());
   }
 
-  /** Handles a vote when the result is known. A later request of the same owner takes care of it, if there is one. */
+  /**
+   * Handles a vote when the result is known. A later request of the same owner takes care of it, if there is one.
+   *
+   * | result | what the member has said | what it is asked |
+   * |---|---|---|
+   * | not granted | granted, also where it does not count | to release |
+   * | not granted, and the votes are split | taken, and the owner queues there | to release |
+   * | not granted | nothing, and the owner does not queue | to release |
+   * | granted | taken, and the owner queues there | to release |
+   * | granted | nothing that tells whether it has granted, or has recorded the token | the same again, while the key is held |
+   * | granted | granted with a smaller token | to record the token, while the key is held |
+   */
   private settle(index: number, vote: Vote<AcquireReply>, isHeld: boolean): void {
     const { result, request } = this;
     if (this.electorate.voters[index]!.member.isAsked(request.owner)) return;

@@ -3,6 +3,13 @@
 -- ARGV  for each: owner, ttl ms, tokens to reserve (0: the last one is asked for), the smallest that the first may be,
 --       permits in all, entry in the queue, '1' to stay there, rank, owner whose hold is not in the way ('': none)
 -- Reply for each: the first token, or {ms left (-1: unknown), a holder ('': unknown), waiters ahead}, or an error
+-- Cases, the first that is true counts:
+--   the owner holds it already                                      its end moves later
+--   enough permits are free, and nobody queues or `beside` holds    it is granted
+--   others queue                                                    it joins them, and the queue is served, which may grant it
+--   it is to stay                                                   it makes the queue
+--   else                                                            it is refused
+-- One that joins and is not to stay leaves the queue at the end, and the queue is served without it.
 return answerAll({}, #KEYS / 3, function(i)
   local key, fence, queue = KEYS[3 * i - 2], KEYS[3 * i - 1], KEYS[3 * i]
   local owner, ttl, tokens, floor, permits, entry, stays, rank, beside = unpack(ARGV, 9 * i - 8, 9 * i)
