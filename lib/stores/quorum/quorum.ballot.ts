@@ -96,7 +96,9 @@ export class Ballot {
     const sentAt = now();
     // Once the result is known the owner does not wait here any more.
     const queue = request.queue && !this.result;
-    const reply = await driver.acquire({ ...request, queue, floor: this.floors[index] });
+    const floor = this.floors[index];
+    const isSame = queue === request.queue && floor === request.floor;
+    const reply = await driver.acquire(isSame ? request : { ...request, queue, floor });
     if (reply.granted) this.grants.add(index);
     const doubt = reply.granted && member.mayForget && (await member.doubt(request.key, sentAt));
     this.asked.set(index, reply.granted && !doubt);

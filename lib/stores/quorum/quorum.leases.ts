@@ -2,7 +2,6 @@ import { StoreError } from '../../core/model/errors.js';
 import type { RenewRequest, Share, Tenancy } from '../../core/store/lease-driver.js';
 import { after, now } from '../../core/util/clock.js';
 import { outageOf } from './quorum.ballot-rounds.js';
-import { idOf } from './quorum.member.js';
 import { Poll, type Electorate } from './quorum.poll.js';
 import { wordOutcome } from './quorum.votes.js';
 
@@ -29,24 +28,25 @@ type Word = 'renewed' | 'lost';
 
 /** The leases of this process. It renews them at all members, and restores them at members that have lost them. */
 export class Leases {
+  /** By owner: the id of one holding. */
   private readonly leases = new Map<string, QuorumLease>();
   private timer: NodeJS.Timeout | undefined;
 
   constructor(private readonly electorate: Electorate) {}
 
-  get(tenancy: Tenancy): QuorumLease | undefined {
-    return this.leases.get(idOf(tenancy));
+  get({ owner }: Tenancy): QuorumLease | undefined {
+    return this.leases.get(owner);
   }
 
   granted(tenancy: Tenancy, ttl: number, { lastToken, ...rest }: Omit<QuorumLease, 'endsAt'>): void {
     const before = this.get(tenancy) ?? { lastToken: 0, endsAt: 0 };
     const endsAt = Math.max(before.endsAt, now() + ttl);
-    this.leases.set(idOf(tenancy), { ...rest, lastToken: Math.max(before.lastToken, lastToken), endsAt });
+    this.leases.set(tenancy.owner, { ...rest, lastToken: Math.max(before.lastToken, lastToken), endsAt });
     this.timer ??= after(SWEEP, this.sweep).unref();
   }
 
-  delete(tenancy: Tenancy): void {
-    this.leases.delete(idOf(tenancy));
+  delete({ owner }: Tenancy): void {
+    this.leases.delete(owner);
   }
 
   renew(batch: readonly RenewRequest[]): Promise<Word>[] {
@@ -110,7 +110,7 @@ export class Leases {
 
   private readonly sweep = (): void => {
     const time = now();
-    for (const [id, { endsAt }] of this.leases) if (endsAt < time) this.leases.delete(id);
+    for (const [owner, { endsAt }] of this.leases) if (endsAt < time) this.leases.delete(owner);
     this.timer = this.leases.size > 0 ? after(SWEEP, this.sweep).unref() : undefined;
   };
 }

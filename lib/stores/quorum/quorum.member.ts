@@ -144,8 +144,3 @@ export class Member {
 function isTransient(error: unknown): boolean {
   return error instanceof StoreError && error.transient;
 }
-
-/** An owner and a key as one word: keys have no line ends. */
-export function idOf({ key, owner }: Tenancy): string {
-  return `${owner}\n${key}`;
-}

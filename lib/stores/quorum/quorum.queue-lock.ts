@@ -1,6 +1,6 @@
 import type { AcquireReply, AcquireRequest, Tenancy } from '../../core/store/lease-driver.js';
 import { isSettledWithin, now } from '../../core/util/clock.js';
-import { idOf, type Member } from './quorum.member.js';
+import type { Member } from './quorum.member.js';
 import type { Electorate, Voter } from './quorum.poll.js';
 import type { Refusal } from './quorum.votes.js';
 
@@ -28,6 +28,7 @@ interface Wait {
  * answers. Only the order of the waiters depends on it.
  */
 export class QueueLock {
+  /** By owner. */
   private readonly waits = new Map<string, Wait>();
   private readonly voters: readonly Voter[];
 
@@ -42,8 +43,7 @@ export class QueueLock {
 
   /** Asks for the lock. `undefined`: the owner has it, or no member answers; else the refusal for the waiter. */
   async acquire(request: AcquireRequest): Promise<Refusal | undefined> {
-    const id = idOf(request);
-    const wait = this.waits.get(id);
+    const wait = this.waits.get(request.owner);
     if (wait?.hasLock && wait.queueMember.isUp) {
       if (now() > wait.askedAt + QUEUE_LOCK_TTL / 3) void ask(wait).catch(() => undefined);
       return undefined;
@@ -59,11 +59,10 @@ export class QueueLock {
   }
 
   /** The owner waits no more. */
-  leave(tenancy: Tenancy): Promise<void> | undefined {
-    const id = idOf(tenancy);
-    const wait = this.waits.get(id);
+  leave({ owner }: Tenancy): Promise<void> | undefined {
+    const wait = this.waits.get(owner);
     if (!wait) return undefined;
-    this.waits.delete(id);
+    this.waits.delete(owner);
     return leave(wait);
   }
 
@@ -104,12 +103,11 @@ export class QueueLock {
 
   /** The wait of the owner, which leaves another member than this one. */
   private waitAt(member: Member, tenancy: Tenancy, rank?: 0 | 1): Wait {
-    const id = idOf(tenancy);
-    const before = this.waits.get(id);
+    const before = this.waits.get(tenancy.owner);
     if (before?.queueMember === member) return before;
     if (before) void leave(before);
     const wait = { queueMember: member, lock: queueLockOf(tenancy, rank), hasLock: false, askedAt: 0, seen: '', seenAt: 0 };
-    this.waits.set(id, wait);
+    this.waits.set(tenancy.owner, wait);
     return wait;
   }
 }
