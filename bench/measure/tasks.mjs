@@ -27,14 +27,16 @@ async function pairs(contestant, { count }) {
   return { took };
 }
 
-/** Callers that have a key each. */
-async function distinct(contestant, { callers, duration }) {
+let newKeys = 0;
+
+/** Callers that have a key each, or a new one for each pair. */
+async function distinct(contestant, { callers, duration, isNew = false }) {
   const start = performance.now();
   const end = start + duration;
   let done = 0;
   await times(callers, async (i) => {
     while (performance.now() < end) {
-      await contestant.locked(`own-${i}`, TTL, nothing);
+      await contestant.locked(isNew ? `new-${newKeys++}` : `own-${i}`, TTL, nothing);
       done++;
     }
   });

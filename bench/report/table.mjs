@@ -95,6 +95,7 @@ const MEANINGS = {
   'w1-lone': 'What a lock adds to a call when nobody else wants it.',
   'w1-woken': 'How long a waiter in another process stays idle after a release.',
   'w2-distinct': 'How many calls of one process can be locked when each has a key of its own.',
+  'w2-new': 'The same when each call has a key that was never used before, such as that of an order.',
   'w3-100': 'Time that 100 requests for one key take, over the time of their work alone: 1 is no overhead.',
   'w3-1000': 'The same with 1,000 requests.',
   'w4-2x25': 'How long the slowest 1 % wait when two instances want one key all the time: 1 is a perfect queue.',
