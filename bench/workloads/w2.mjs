@@ -24,9 +24,7 @@ function distinct(bench, rounds, isNew = false) {
     peersOnce: true,
     columns: [{ key: 'perSecond', title: 'pairs/s' }],
     key: 'perSecond',
-    chart: isNew
-      ? undefined
-      : { key: 'perSecond', title: `${CALLERS} callers, ${what}: pairs of acquire + release`, unit: 'pairs/s', more: true },
+    chart: { key: 'perSecond', title: `${CALLERS} callers, ${what}: pairs of acquire + release`, unit: 'pairs/s', more: true },
     crew: { cores: 'apart' },
     // Two seconds, in which most of what runs is compiled.
     prepare: (crew) => crew.ask('distinct', { ...load, duration: 2000 }),
