@@ -1,7 +1,8 @@
 // A bar for each contestant, as long as its median, with a dot for each round.
 
 const WIDTH = 760;
-const LEFT = 200;
+/** Of a letter, at most. */
+const LETTER = 7.4;
 const RIGHT = 110;
 const TOP = 58;
 const STEP = 28;
@@ -12,10 +13,11 @@ export function chartOf({ title, network, chart, rows, rounds }) {
   const shown = rows.filter(({ median }) => Number.isFinite(median[chart.key]));
   const values = shown.flatMap((row) => row.rounds.map((round) => round[chart.key])).filter(Number.isFinite);
   if (values.length === 0) return undefined;
-  const place = scale(values, chart.log);
+  const left = 16 + LETTER * Math.max(...shown.map(({ contestant }) => contestant.length));
+  const place = scale(values, left, chart.log);
   const height = TOP + STEP * shown.length + 14;
   const better = chart.more ? 'longer is better' : 'shorter is better';
-  const lines = shown.map((row, i) => bar(row, chart, place, TOP + STEP * i));
+  const lines = shown.map((row, i) => bar(row, chart, left, place, TOP + STEP * i));
   return [
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${height}" font-family="system-ui, sans-serif" font-size="13">`,
     `<title>${escape(`${chart.title}. ${title}`)}</title>`,
@@ -30,7 +32,7 @@ export function chartOf({ title, network, chart, rows, rounds }) {
   ].join('\n');
 }
 
-function bar({ contestant, median, rounds }, { key }, place, top) {
+function bar({ contestant, median, rounds }, { key }, left, place, top) {
   const ours = contestant.startsWith('ours');
   const middle = top + STEP / 2;
   const end = place(median[key]);
@@ -46,21 +48,21 @@ function bar({ contestant, median, rounds }, { key }, place, top) {
       .map(place),
   );
   return [
-    `<text x="${LEFT - 8}" y="${middle + 4}" text-anchor="end" fill="#1f2328"${ours ? ' font-weight="600"' : ''}>${escape(contestant)}</text>`,
-    `<rect x="${LEFT}" y="${top + 5}" width="${Math.max(1, end - LEFT).toFixed(1)}" height="${STEP - 10}" fill="${ours ? '#1a7f37' : '#8c959f'}"/>`,
+    `<text x="${left - 8}" y="${middle + 4}" text-anchor="end" fill="#1f2328"${ours ? ' font-weight="600"' : ''}>${escape(contestant)}</text>`,
+    `<rect x="${left}" y="${top + 5}" width="${Math.max(1, end - left).toFixed(1)}" height="${STEP - 10}" fill="${ours ? '#1a7f37' : '#8c959f'}"/>`,
     ...dots,
     `<text x="${(furthest + 8).toFixed(1)}" y="${middle + 4}" fill="#1f2328">${format(median[key])}</text>`,
   ].join('\n');
 }
 
-function scale(values, log) {
-  const room = WIDTH - LEFT - RIGHT;
+function scale(values, left, log) {
+  const room = WIDTH - left - RIGHT;
   const most = Math.max(...values);
-  if (!log) return (value) => LEFT + (most > 0 ? (value / most) * room : 0);
+  if (!log) return (value) => left + (most > 0 ? (value / most) * room : 0);
   // A decade of room before the least, so that it has a length.
   const least = Math.log10(Math.max(1e-6, Math.min(...values.filter((value) => value > 0)))) - 0.5;
   const span = Math.max(1, Math.log10(most) - least);
-  return (value) => LEFT + (value > 0 ? ((Math.log10(value) - least) / span) * room : 0);
+  return (value) => left + (value > 0 ? ((Math.log10(value) - least) / span) * room : 0);
 }
 
 export function format(value) {

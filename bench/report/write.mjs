@@ -16,10 +16,6 @@ const fileOf = ({ id, network }) => `${id}${network === 'loopback' ? '' : `-${ne
 export async function write(workload, run) {
   await mkdir(folder, { recursive: true });
   for (const file of await readdir(folder)) if (file.startsWith(`${workload}-`) && file.endsWith('.svg')) await rm(folder + file);
-  for (const table of run.tables) {
-    const chart = chartOf(table);
-    if (chart) await writeFile(folder + fileOf(table), chart);
-  }
   await writeResults(workload, run, 0);
 }
 
@@ -29,18 +25,34 @@ export async function writeResults(name, run, indentation = 1) {
   await writePages();
 }
 
-/** Makes the pages again from the results that are there. */
+/** Makes the pages and the charts again from the results that are there. */
 export async function writePages() {
+  for (const [path, text] of await pages()) await writeFile(path, text);
+}
+
+/** The pages and the charts that are not what the results make them. */
+export async function outdatedPages() {
+  const all = await Promise.all(
+    (await pages()).map(async ([path, text]) => [path, text === (await readFile(path, 'utf8').catch(() => ''))]),
+  );
+  return all.flatMap(([path, isRight]) => (isRight ? [] : [path]));
+}
+
+/** Each with its path. */
+async function pages() {
   const files = (await readdir(folder)).filter((file) => file.endsWith('.json')).sort();
   const named = async (file) => [file.slice(0, -'.json'.length), JSON.parse(await readFile(folder + file, 'utf8'))];
   const { stores, cluster, quorum, ...workloads } = Object.fromEntries(await Promise.all(files.map(named)));
   const runs = Object.values(workloads);
   const servers = (cluster || quorum) && { cluster, quorum };
-  await writeFile(`${folder}README.md`, page(runs) + (stores ? pageOfStores(stores) : '') + (servers ? pageOfServers(servers) : ''));
-  await writeFile(
-    fileURLToPath(new URL('../goals.md', import.meta.url)),
-    goals(runs) + (stores ? goalsOfStores(stores) : '') + (servers ? goalsOfServers(servers) : ''),
-  );
+  return [
+    ...runs.flatMap(({ tables }) => tables).flatMap((table) => [[folder + fileOf(table), chartOf(table)]].filter(([, chart]) => chart)),
+    [`${folder}README.md`, page(runs) + (stores ? pageOfStores(stores) : '') + (servers ? pageOfServers(servers) : '')],
+    [
+      fileURLToPath(new URL('../goals.md', import.meta.url)),
+      goals(runs) + (stores ? goalsOfStores(stores) : '') + (servers ? goalsOfServers(servers) : ''),
+    ],
+  ];
 }
 
 const rounded = (_key, value) => (typeof value === 'number' ? Number(value.toPrecision(7)) : value);

@@ -1,0 +1,8 @@
+import { resolve } from 'node:path';
+
+describe('the pages and charts of bench', () => {
+  it('are what the results make them: npm run bench -- --report writes them', async () => {
+    const { outdatedPages } = (await import(resolve('bench/report/write.mjs'))) as { outdatedPages: () => Promise<string[]> };
+    expect(await outdatedPages()).toEqual([]);
+  });
+});
