@@ -19,8 +19,8 @@ export class ConnectionFacts {
   private reported: number | undefined;
   /** Whether the text of a script has to be sent, by the node and the hash: the node does not know it, or has answered it. */
   private readonly whole = new Map<string, boolean>();
-  /** Since when nodes that were asked have answered nothing. */
-  private readonly silences = new Map<string, number>();
+  /** Since when nodes that were asked have answered nothing; `undefined`: they have. */
+  private readonly silences = new Map<string, number | undefined>();
 
   /** A script is sent whole until it was answered; else by its hash until the server does not know it. */
   private readonly isTextFirst: boolean;
@@ -45,14 +45,14 @@ export class ConnectionFacts {
 
   /** @returns whether to send the text of the script. */
   asked(node: string, sha: string | undefined, at: number): boolean {
-    if (!this.silences.has(node)) this.silences.set(node, at);
+    if (this.silences.get(node) === undefined) this.silences.set(node, at);
     return sha !== undefined && (this.whole.get(node + sha) ?? this.isTextFirst);
   }
 
   /** @param sha of the script whose text it has by that. */
   answered(node: string, sha?: string): void {
     this.hasAnswered = true;
-    this.silences.delete(node);
+    this.silences.set(node, undefined);
     if (sha !== undefined) this.whole.set(node + sha, false);
   }
 
