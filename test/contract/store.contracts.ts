@@ -4,6 +4,7 @@ import { MUTEX, SEMAPHORE_OF_ONE, WRITE_LOCK } from '../../lib/testing/store/kin
 import { type DriverExtra, type MakeStore, where } from '../../lib/testing/store/open-locks.js';
 import { latchDriverContract } from './count-down-latch.driver.contract.js';
 import { leaseDriverContract } from './lease-driver.contract.js';
+import { adoptContract } from './mutex.adopt.contract.js';
 import { extendContract, offersContract, yieldsContract } from './mutex.offers.contract.js';
 import { readWriteDriverContract } from './read-write-lock.driver.contract.js';
 import { keyKindsContract } from './read-write-lock.kinds.contract.js';
@@ -15,7 +16,7 @@ export function wholeStoreContract(
   open: () => LockStore,
   { without = [] }: { readonly without?: readonly DriverExtra[] } = {},
 ): void {
-  const isOfStore = (extra: DriverExtra): extra is StoreExtra => extra !== 'extend' && extra !== 'oneServer';
+  const isOfStore = (extra: DriverExtra): extra is StoreExtra => extra !== 'extend' && extra !== 'adopt' && extra !== 'oneServer';
   storeContract(name, open, { without: without.filter(isOfStore) });
   const makeStore: MakeStore = Object.assign(() => open(), { without });
   const kinds = without.includes('semaphore') ? [MUTEX, WRITE_LOCK] : [MUTEX, WRITE_LOCK, SEMAPHORE_OF_ONE];
@@ -27,6 +28,7 @@ export function wholeStoreContract(
   describe(`a mutex on ${name}`, () => {
     // Requests that a driver of shared keys has not.
     extendContract(makeStore, MUTEX);
+    adoptContract(makeStore, MUTEX);
     yieldsContract(makeStore, MUTEX);
   });
   describe(`a read/write lock on ${name}`, () => readWriteDriverContract(makeStore));

@@ -70,6 +70,17 @@ export interface ExtendRequest extends RenewRequest {
 /** `'wanted'`: renewed, but others queue. Else the first token of a new block, as in {@link AcquireReply}. */
 export type ExtendReply = 'lost' | 'wanted' | { readonly token: number | null };
 
+/** A request to take a key over from its owner. */
+export interface AdoptRequest extends RenewRequest {
+  /** The owner that hands it over. */
+  readonly from: string;
+  /** How many fencing tokens to reserve. */
+  readonly tokens: number;
+}
+
+/** `'lost'`: neither owner has the key. Else the first token of a new block, as in {@link AcquireReply}. */
+export type AdoptReply = 'lost' | { readonly token: number | null };
+
 /** A request to release a key. */
 export interface ReleaseRequest extends Tenancy {
   /** Milliseconds for which the key stays taken; 0: it is free at once. */
@@ -133,6 +144,8 @@ export interface LeaseDriver {
   renew(batch: readonly RenewRequest[]): readonly Promise<'renewed' | 'lost'>[];
   /** Renews, and reserves more tokens unless others queue. Without it, a process that has used its tokens up acquires the key again. */
   extend?(request: ExtendRequest): Promise<ExtendReply>;
+  /** Changes the owner, if `from` has the key, for a whole `ttl`; refreshes it if this owner has it already. Without it, no lease can be handed over. */
+  adopt?(request: AdoptRequest): Promise<AdoptReply>;
   /** Releases the key, to the head of the queue if there is one. `'lost'`: it was not this owner's. */
   release(request: ReleaseRequest): Promise<'released' | 'lost'>;
   /** Gives up an acquire that has settled: leaves the queue, and releases the key if it was granted. */

@@ -2,6 +2,8 @@ import { keptBy, ownerOf } from '../../core/model/owner.js';
 import type {
   AcquireReply,
   AcquireRequest,
+  AdoptReply,
+  AdoptRequest,
   CheckReply,
   ExtendReply,
   ExtendRequest,
@@ -87,6 +89,15 @@ export class LeaseSteps {
     const record = this.own(work) as LeaseRecord;
     if (record.queue.length > 0) return 'wanted';
     return { token: this.reserve(work, holdOf(record, request.owner) as Hold, tokens) };
+  }
+
+  adopt(work: RecordWork, { owner, from, ttl, tokens }: AdoptRequest): AdoptReply {
+    const record = this.own(work);
+    const given = record && drop(work, record, from);
+    const hold = given ? put(work, record, { owner, count: given.count }, 0) : record && holdOf(record, owner);
+    if (!hold) return 'lost';
+    prolong(work, hold, ttl);
+    return { token: this.reserve(work, hold, tokens) };
   }
 
   release(work: RecordWork, { owner, keepFor }: ReleaseRequest): 'released' | 'lost' {

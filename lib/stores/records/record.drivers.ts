@@ -2,6 +2,8 @@ import type { LatchDriver } from '../../core/store/latch-driver.js';
 import type {
   AcquireReply,
   AcquireRequest,
+  AdoptReply,
+  AdoptRequest,
   CheckReply,
   ExtendReply,
   ExtendRequest,
@@ -65,6 +67,10 @@ class RecordLeaseDriver implements LeaseDriver {
 
   extend(request: ExtendRequest): Promise<ExtendReply> {
     return this.recordQueue.ask(request.key, (work) => this.steps.extend(work, request), this.steps.needsFence);
+  }
+
+  adopt(request: AdoptRequest): Promise<AdoptReply> {
+    return this.recordQueue.ask(request.key, (work) => this.steps.adopt(work, request));
   }
 
   release(request: ReleaseRequest): Promise<'released' | 'lost'> {

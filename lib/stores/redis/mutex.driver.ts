@@ -1,4 +1,4 @@
-import type { AcquireReply, AcquireRequest, ExtendReply, ExtendRequest } from '../../core/store/lease-driver.js';
+import type { AcquireReply, AcquireRequest, AdoptReply, AdoptRequest, ExtendReply, ExtendRequest } from '../../core/store/lease-driver.js';
 import { LeaseRequests, RedisLeaseDriver } from './scripts/lease.requests.js';
 import { leaseScripts } from './scripts/lua.scripts.js';
 import type { RedisConnection } from './connection/redis.connection.js';
@@ -10,11 +10,13 @@ import type { RedisWakeUps } from './waiting/redis.wakeups.js';
 /** The mutex on Redis: a plain string, so that it excludes programs that use the classic `SET key value NX PX` recipe, and they exclude it. */
 export class RedisMutexDriver extends RedisLeaseDriver {
   private readonly extensions: RedisScript;
+  private readonly adoptions: RedisScript;
 
   constructor(connection: RedisConnection, acked: RedisConnection, fenceTimeout: number, wakeUps: RedisWakeUps) {
     const sources = leaseScripts(fenceTimeout).mutex;
     super(new LeaseRequests(connection, acked, sources, fenceTimeout, wakeUps.entries), wakeUps);
     this.extensions = new RedisScript(acked, sources.extend, { keysOf: withFenceAndQueue });
+    this.adoptions = new RedisScript(acked, sources.adopt, { keysOf: withFenceAndQueue });
   }
 
   acquire(request: AcquireRequest): Promise<AcquireReply> {
@@ -33,6 +35,15 @@ export class RedisMutexDriver extends RedisLeaseDriver {
   extend({ key, owner, ttl, tokens }: ExtendRequest): Promise<ExtendReply> {
     return this.extensions.ask(key, [owner, ttl, tokens], extendReplyOf);
   }
+
+  adopt({ key, owner, from, ttl, tokens }: AdoptRequest): Promise<AdoptReply> {
+    const { misled } = this.requests;
+    return misled ? Promise.reject(misled) : this.adoptions.ask(key, [owner, from, ttl, tokens], adoptReplyOf);
+  }
+}
+
+function adoptReplyOf(reply: unknown): AdoptReply {
+  return reply === null ? 'lost' : { token: integerOf(reply) };
 }
 
 function extendReplyOf(reply: unknown): ExtendReply {

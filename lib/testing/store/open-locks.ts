@@ -19,6 +19,7 @@ export type StoreExtra =
 export type DriverExtra =
   | StoreExtra
   | 'extend'
+  | 'adopt'
   /** A release offers the key to all waiters that may have it, also to those behind the first; and the first readers get one token. */
   | 'oneServer';
 
@@ -90,7 +91,7 @@ function altered(store: LockStore, kind: Kind, misbehaving: Misbehaviour = () =>
 }
 
 function verbsOf(driver: LeaseDriver): LeaseDriver {
-  const { isShared, queueEntryLifetime, wakeUps, extend, timeOf } = driver;
+  const { isShared, queueEntryLifetime, wakeUps, extend, adopt, timeOf } = driver;
   return {
     queueEntryLifetime,
     acquire: (request) => driver.acquire(request),
@@ -99,6 +100,7 @@ function verbsOf(driver: LeaseDriver): LeaseDriver {
     leave: (tenancy) => driver.leave(tenancy),
     check: (tenancy) => driver.check(tenancy),
     ...(extend && { extend: (request) => extend.call(driver, request) }),
+    ...(adopt && { adopt: (request) => adopt.call(driver, request) }),
     ...(timeOf && { timeOf: (token) => timeOf.call(driver, token) }),
     ...(isShared && { isShared }),
     ...(wakeUps && { wakeUps }),

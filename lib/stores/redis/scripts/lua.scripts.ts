@@ -21,7 +21,10 @@ export const scripts = {
 export type LeaseScripts = Readonly<Record<'acquire' | 'release' | 'renew' | 'check', string>>;
 
 /** @param fenceTimeout milliseconds. A constant of the scripts, since each argument costs time. */
-export function leaseScripts(fenceTimeout: number): { mutex: LeaseScripts & { readonly extend: string }; sharing: LeaseScripts } {
+export function leaseScripts(fenceTimeout: number): {
+  mutex: LeaseScripts & Readonly<Record<'extend' | 'adopt', string>>;
+  sharing: LeaseScripts;
+} {
   const fences = `local FENCE_TIMEOUT = '${fenceTimeout}'\n`;
   const sharing = fences + lua['tokens'] + lua['prelude'] + lua['queue'] + lua['sharing/holders'] + lua['sharing/offers'];
   return {
@@ -30,6 +33,7 @@ export function leaseScripts(fenceTimeout: number): { mutex: LeaseScripts & { re
       release: lua['mutex/release-unqueued'] + OFFERING + lua['mutex/release'],
       renew: lua['mutex/renew'],
       extend: fences + lua['tokens'] + lua['mutex/extend'],
+      adopt: fences + lua['tokens'] + lua['mutex/adopt'],
       check: lua['mutex/check'],
     },
     sharing: {
