@@ -1,6 +1,6 @@
 import { Engine } from './core/engine.js';
 import { LatchDriverCalls } from './latch/latch-driver-calls.js';
-import { configError, UnsupportedPrimitiveError } from './core/model/errors.js';
+import { configError } from './core/model/errors.js';
 import type { DoctorOptions, DoctorReport, LocksHealth } from './core/model/doctor-report.js';
 import type { LockEvents, LockListener } from './core/model/events.js';
 import { checkKey } from './core/model/key.js';
@@ -9,7 +9,8 @@ import type { Lease, MultiLease } from './core/model/lease.js';
 import type { LocksOptions } from './core/model/locks-options.js';
 import type { LockLog } from './core/model/lock-log.js';
 import type { AcquireOptions, UsingOptions } from './core/model/options.js';
-import type { LockStore } from './core/store/lock-store.js';
+import { readTicket } from './core/model/ticket.js';
+import { offered, type LockStore } from './core/store/lock-store.js';
 import { promised } from './core/util/promised.js';
 import { observed } from './core/telemetry/observed-store.js';
 import type { Operator } from './operate/operator.js';
@@ -57,7 +58,8 @@ export class Locks {
     this.observed = observed(this.engine, options.telemetry);
     this.mutexKind = mutexKind(this.observed.mutex);
     this.engine.begin(options);
-    this.hearOperators();
+    this.engine.hearOperators(async () => (await this.operator()).responder);
+    this.engine.atEnd.push(async () => (await this.loading?.catch(() => undefined))?.responder.close());
   }
 
   /**
@@ -150,6 +152,19 @@ export class Locks {
     options?: O,
   ): Promise<T | OnTimeoutResult<O>> {
     return promised(() => this.mutex(key).using(work, options));
+  }
+
+  /**
+   * Takes over the lease that another process has handed over: once, the first one to ask. It has a larger fencing token, and is renewed and released as
+   * one of {@link acquire}.
+   *
+   * @param ticket the result of `lease.handOver()`. The key is that of the ticket, whatever the namespace.
+   * @throws {LockLostError} when it was adopted or released before, or has ended; {@link StoreError} when the wait timeout ends in an outage.
+   * @throws {LockConfigError} when it is not a ticket; {@link UnsupportedPrimitiveError} when the store cannot do that.
+   */
+  adopt(ticket: string, options?: AcquireOptions): Promise<Lease> {
+    const { queues, defaults } = this.engine;
+    return promised(() => new KeyLock(queues, this.mutexKind, readTicket(ticket).key, defaults).adopt(readTicket(ticket), options));
   }
 
   /**
@@ -277,23 +292,4 @@ export class Locks {
     this.loading ??= import('./operate/operator.js').then(({ Operator }) => new Operator(this.engine));
     return this.loading;
   }
-
-  /** @internal Where the answers cannot be loaded, a process has none, and all else goes on. */
-  private hearOperators(): void {
-    const { bus } = this.store;
-    if (!bus) return;
-    const none = (): undefined => undefined;
-    const listening = (['ops', 'revoke'] as const).map((topic) =>
-      bus.listen(topic, (text) => void this.operator().then(({ responder }) => responder.receive(topic, text), none)),
-    );
-    this.engine.atEnd.push(async () => {
-      for (const each of listening) void each.then((stop) => stop());
-      await (await this.loading?.catch(none))?.responder.close();
-    });
-  }
-}
-
-function offered<T>({ name }: LockStore, driver: T | undefined, what: string): T {
-  if (driver) return driver;
-  throw new UnsupportedPrimitiveError(`The ${name} store has no ${what}.`);
 }

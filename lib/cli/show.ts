@@ -43,8 +43,10 @@ function print(out: Output, report: KeyReport): void {
   for (const holder of holders) {
     const silent = holder.told ? '' : 'no answer from its process: not visible, or blocked';
     const state = holder.phase === 'kept' ? 'released, and kept until its minHold is over' : silent;
-    const times = [`held for ${age(oldest(at, [holder]))}`, `ends in ${age(holder.remaining)}`];
-    out.line(`holder   ${processOf(holder)}  ${listed([labelOf(holder), ...times, permitsOf(holder.permits), state])}`);
+    const until = holder.told?.handedOverUntil;
+    const since = until ? `until ${until.toISOString()}, not adopted yet` : `held for ${age(oldest(at, [holder]))}`;
+    const facts = listed([labelOf(holder), since, `ends in ${age(holder.remaining)}`, permitsOf(holder.permits), state]);
+    out.line(`holder   ${until ? `handed over by ${processOf(holder)},` : `${processOf(holder)} `} ${facts}`);
   }
   if (holderCount > holders.length) out.line(`         and ${holderCount - holders.length} more`);
   if (waiterCount > 0) out.line(`waiters  ${waiterCount}, the first for ${age(oldest(at, waiters))}`);

@@ -5,11 +5,12 @@ import { EXIT } from './failure.js';
 import { age } from './output.js';
 
 const WORDS: Record<KeyEvent['event'], (event: KeyEvent) => string> = {
-  acquired: ({ waited, fencingToken }) =>
-    `taken${waited ? ` after ${age(waited)}` : ''}${fencingToken == null ? '' : `, token ${fencingToken}`}`,
+  acquired: ({ waited, fencingToken, adoptedFrom }) =>
+    `${adoptedFrom ? `adopted from ${processOf(adoptedFrom)}` : 'taken'}${waited ? ` after ${age(waited)}` : ''}${fencingToken == null ? '' : `, token ${fencingToken}`}`,
   waiting: () => 'waits',
   passedOn: ({ to }) => `handed over${to === undefined ? '' : ` to ${to}`}`,
   released: ({ held }) => `released after ${age(held)}`,
+  handedOver: ({ held }) => `handed over to another process after ${age(held)}`,
   timeout: ({ waited }) => `timed out after ${age(waited)}`,
   skipped: () => 'skipped',
   aborted: ({ waited }) => `aborted after ${age(waited)}`,

@@ -59,6 +59,17 @@ export class Engine {
     users.set(store, (users.get(store) ?? 0) + 1);
   }
 
+  /** Passes on what operators ask. Where the answers cannot be loaded, a process has none, and all else goes on. */
+  hearOperators(load: () => Promise<{ receive(topic: 'ops' | 'revoke', text: string): unknown }>): void {
+    const { bus } = this.store;
+    if (!bus) return;
+    const none = (): undefined => undefined;
+    const listening = (['ops', 'revoke'] as const).map((topic) =>
+      bus.listen(topic, (text) => void load().then((responder) => responder.receive(topic, text), none)),
+    );
+    this.atEnd.push(() => listening.forEach((each) => void each.then((stop) => stop())));
+  }
+
   /** The key as the store knows it. @throws {LockConfigError} when the key is wrong. */
   fullKey(key: string): string {
     checkKey(key);

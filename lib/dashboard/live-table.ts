@@ -218,7 +218,7 @@ export function partyOf({ owner, app, host, pid, phase, since, told, remaining }
   const isSilent = phase === 'held' && told === undefined;
   if (isSilent && before) return { ...before, isSilent };
   const { label = null, fencingToken: token = null } = told ?? {};
-  const until = phase === 'kept' && remaining !== null ? Date.now() + remaining : null;
+  const until = told?.handedOverUntil?.getTime() ?? (phase === 'kept' && remaining !== null ? Date.now() + remaining : null);
   return { owner, app, host, pid, label, since: since?.getTime() ?? null, token, isSilent, saidAt: told ? Date.now() : null, until };
 }
 

@@ -48,7 +48,7 @@ export class MetricsHub {
     // Literals: prom-client takes three times as long for an object that was made by spreading another (bench/telemetry.mjs).
     const waited = (event: LockEvent & { readonly waited: number }, outcome: string): void =>
       sink('distributed_lock.wait.duration', event.waited / MS, { lock: lockOf(event), kind: event.kind, store, outcome });
-    const held = (event: LockEvent & { readonly held: number; readonly limited: boolean }, result: string): void => {
+    const held = (event: LockEvent & { readonly held: number; readonly limited?: boolean }, result: string): void => {
       const outcome = event.limited ? 'limited' : result;
       sink('distributed_lock.hold.duration', event.held / MS, { lock: lockOf(event), kind: event.kind, store, outcome });
     };
@@ -61,6 +61,7 @@ export class MetricsHub {
       source.on('aborted', (event) => waited(event, 'aborted')),
       source.on('failed', (event) => waited(event, 'outage')),
       source.on('released', (event) => held(event, 'released')),
+      source.on('handedOver', (event) => held(event, 'handedOver')),
       source.on('lost', (event) => {
         sink('distributed_lock.lost', 1, { lock: lockOf(event), kind: event.kind, store, reason: event.reason });
         // The hold of a lease that was found lost after its release has been counted.

@@ -24,7 +24,7 @@ export const INSTRUMENTS = {
   'distributed_lock.grants': {
     type: 'counter',
     unit: '{lease}',
-    description: 'Leases granted: of a free key, by a hand-over within the process, or from the store after a wait',
+    description: 'Leases granted: of a free key, by a hand-over within the process or from another one, or from the store after a wait',
     attributes: [...CALL, 'via'],
   },
   'distributed_lock.hold.duration': {

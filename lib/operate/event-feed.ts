@@ -10,8 +10,11 @@ const INTERVAL = 200;
 /** Most events between two messages. Nobody could read more: of the others only the number is sent. */
 const MOST = 500;
 /** The events that are sent, and those of their fields that are. */
-const EVENTS = ['acquired', 'waiting', 'passedOn', 'released', 'timeout', 'skipped', 'aborted', 'failed', 'lost', 'forced'] as const;
-const FIELDS = ['event', 'at', 'key', 'kind', 'label', 'owner', 'fencingToken', 'waited', 'held', 'reason', 'by', 'to'] as const;
+// prettier-ignore
+const EVENTS = ['acquired', 'waiting', 'passedOn', 'released', 'handedOver', 'timeout', 'skipped', 'aborted', 'failed', 'lost', 'forced'] as const;
+// prettier-ignore
+const FIELDS =
+  ['event', 'at', 'key', 'kind', 'label', 'owner', 'fencingToken', 'waited', 'held', 'reason', 'by', 'to', 'adoptedFrom'] as const;
 
 /** Sends operators the events of this process while they ask for them. Otherwise it does not listen to events. */
 export class EventFeed {

@@ -18,8 +18,9 @@ export function entriesOf(queues: LockQueues, keys?: ReadonlySet<string>): Entry
   return [...queues.all.filter(isAsked).flatMap(entriesOfQueue), ...[...queues.kept.values()].filter(isAsked).map(entryOfKept)];
 }
 
-function entryOfKept({ key, owner, label, grantedAt, fencingToken }: KeptKey): Entry {
-  return { key, owner, holder: { label, since: dateOf(grantedAt), token: fencingToken, holding: [], waiting: 0, oldestWait: 0 } };
+function entryOfKept({ key, owner, label, grantedAt, fencingToken, keepUntil, isHandedOver }: KeptKey): Entry {
+  const holder = { label, since: dateOf(grantedAt), token: fencingToken, holding: [], waiting: 0, oldestWait: 0 };
+  return { key, owner, holder: isHandedOver ? { ...holder, handedOverUntil: dateOf(keepUntil) } : holder };
 }
 
 function entriesOfQueue({ key, waiting, holders, contenders }: LockQueue): Entry[] {
@@ -68,9 +69,10 @@ export function keyReportOf(state: KeyState, entries: readonly Entry[] = []): Ke
   };
 }
 
-function toldOf({ label, since, token, patienceLeft, waiting, oldestWait, holding }: SentReport): ProcessReport {
+function toldOf({ label, since, token, patienceLeft, waiting, oldestWait, holding, handedOverUntil: end }: SentReport): ProcessReport {
   const held = holding.map(heldKeyOf);
-  return defined({ label, since: new Date(since), fencingToken: token, patienceLeft, waiting, oldestWait, holding: held });
+  const handedOverUntil = end === undefined ? undefined : new Date(end);
+  return defined({ label, since: new Date(since), fencingToken: token, patienceLeft, waiting, oldestWait, holding: held, handedOverUntil });
 }
 
 /** @param holding `<uuid> <key>` */

@@ -57,6 +57,7 @@ const isReport = record({
   waiting: isNumber,
   oldestWait: isNumber,
   holding: listOf(isText),
+  handedOverUntil: optional(isDate),
 });
 /** The reports of a process on one of its owners, which holds a key, or by which callers wait for one. */
 const isEntry = record({ key: isName, owner: isName, holder: optional(isReport), waiters: optional(listOf(isReport)) });
@@ -74,6 +75,7 @@ const isEvent = record({
   reason: optional(isText),
   by: optional(isText),
   to: optional(isText),
+  adoptedFrom: optional(isText),
 });
 /**
  * To questions and requests with these ids. `changed`: requests to a caller that has the key no more. `connection`: of the process, which other `Locks` may

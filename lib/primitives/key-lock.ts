@@ -2,8 +2,10 @@ import { inspect } from 'node:util';
 import { heldLease, runHolding } from '../core/holding/call-chain.js';
 import type { HeldLease } from '../core/holding/held-lease.js';
 import { abortedBy, asStoreError, configError } from '../core/model/errors.js';
+import { checkOptions } from '../core/model/check-options.js';
 import type { Lease } from '../core/model/lease.js';
-import type { ResolvedOptions } from '../core/model/options.js';
+import { ACQUIRE_CHECKS, resolveOptions, type AcquireOptions, type ResolvedOptions } from '../core/model/options.js';
+import { notHandedOver, type Ticket } from '../core/model/ticket.js';
 import type { CheckReply } from '../core/store/lease-driver.js';
 import { patienceOf } from '../core/waiting/caller.js';
 import type { LockQueues } from '../core/waiting/lock-queues.js';
@@ -21,12 +23,20 @@ export class KeyLock extends LockBase<HeldLease> {
     super(key, defaults);
   }
 
-  /** @param taken the leases that a multi-lock has of its other keys. */
-  take(options: ResolvedOptions, guardsBody: boolean, taken?: readonly HeldLease[]): Promise<HeldLease> {
+  /** Takes over the lease of this ticket. */
+  adopt(ticket: Ticket, options?: AcquireOptions): Promise<HeldLease> {
+    if (!this.kind.driver.adopt) throw notHandedOver(this.key, 'the store does not offer that');
+    checkOptions(options, 'adopt', ACQUIRE_CHECKS);
+    const resolved = resolveOptions(this.defaults, options);
+    return this.take({ ...resolved, minHold: Math.max(resolved.minHold, ticket.keepFor) }, false, undefined, ticket);
+  }
+
+  /** @param taken the leases that a multi-lock has of its other keys. @param adopts the lease that it takes over. */
+  take(options: ResolvedOptions, guardsBody: boolean, taken?: readonly HeldLease[], adopts?: Ticket): Promise<HeldLease> {
     const { key, kind, queues } = this;
     const { signal, reentrant } = options;
     if (signal?.aborted) throw abortedBy(signal, key);
-    const held = reentrant ? heldLease(kind.driver, key) : undefined;
+    const held = reentrant && !adopts ? heldLease(kind.driver, key) : undefined;
     if (held) {
       kind.checkReentry?.(held);
       return held.reenter(guardsBody, options);
@@ -40,9 +50,10 @@ export class KeyLock extends LockBase<HeldLease> {
       share: kind.share?.(key, reentrant),
       guardsBody,
       taken,
+      adopts,
       trace: queues.runtime.tracing?.begin({ key, kind: name, label: options.label }),
     };
-    return queues.acquire(driver, key, kind.amount === 'all' ? key : `${key}\n${kind.amount}`, maxHolders, call);
+    return queues.acquire(driver, key, kind.amount === 'all' ? key : `${key}\n${kind.amount}`, adopts ? 0 : maxHolders, call);
   }
 
   /** @param shown what `currentLease()` returns to the work. */

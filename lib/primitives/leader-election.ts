@@ -183,7 +183,7 @@ export class LeaderElection {
       await lease.release();
       return false;
     }
-    const term = (this.term = Object.assign(lease, { since: this.timeOf(lease.fencingToken) }));
+    const term = (this.term = Object.assign(lease, { partOf: 'leader election' as const, since: this.timeOf(lease.fencingToken) }));
     const revoke = (): void => {
       if (this.term !== term) return;
       this.term = undefined;

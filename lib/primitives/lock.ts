@@ -60,6 +60,8 @@ export interface Lock<L extends Lease = Lease> {
 export interface LosableLease extends Lease {
   /** Why it is no longer held. */
   readonly loss: unknown;
+  /** Whether another process can adopt it: then nothing is left to release, and nothing was lost. */
+  readonly isHandedOver?: boolean;
 }
 
 /** The part of a lock that {@link runUnder} uses. */
@@ -152,7 +154,7 @@ export async function runUnder<L extends LosableLease>(
     }
     throw error;
   }
-  if (await releaseOf(lease, options)) return result;
+  if ((await releaseOf(lease, options)) || lease.isHandedOver) return result;
   const { label } = options;
   const { loss } = lease;
   const known = loss instanceof LockLostError ? loss : undefined;

@@ -52,6 +52,10 @@ export class HeldLeases implements MultiLease, LosableLease {
     if (errors.length > 0) throw errors.find((error) => error instanceof LockLostError) ?? errors[0];
   }
 
+  handOver(options: { within: number }): Promise<string> {
+    return this.leases[0]!.handOver(options);
+  }
+
   async release(): Promise<boolean> {
     const answers = await Promise.all(this.leases.map((lease) => lease.release()));
     for (const stop of this.stopListening) stop();

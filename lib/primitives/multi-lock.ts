@@ -63,6 +63,7 @@ export class MultiLock extends LockBase<HeldLeases> {
       try {
         for (const lock of this.all) leases.push(await this.takeOne(lock, call, [...leases]));
         const failure = this.all.length > 1 ? await begin(leases, call.options, this.key) : undefined;
+        for (const lease of leases) lease.partOf = 'multi-lock';
         if (!failure) return new HeldLeases(leases);
         if (call.isOverdue || !(failure instanceof LockLostError || failure.transient)) throw failure;
       } catch (error) {

@@ -1,6 +1,6 @@
 import { StoreError } from '../core/model/errors.js';
 import type { LatchDriver } from '../core/store/latch-driver.js';
-import type { AcquireReply, AcquireRequest, LeaseDriver } from '../core/store/lease-driver.js';
+import type { AcquireReply, AcquireRequest, AdoptReply, AdoptRequest, LeaseDriver } from '../core/store/lease-driver.js';
 import type { LockStore } from '../core/store/lock-store.js';
 import { idle } from '../core/util/clock.js';
 import type { FaultyRequest, LockFaults } from './lock-faults.js';
@@ -81,6 +81,12 @@ function faultyDriver(inner: LeaseDriver, faults: StoreFaults, requestTimeout: n
     const yielded = yields === undefined ? undefined : await inner.release({ key, owner: yields, keepFor: 0 });
     return { granted: false, remaining: -1, holder: null, ahead: 0, yielded };
   };
+  const adopted = async (call: AdoptRequest): Promise<AdoptReply> => {
+    const reply = await inner.adopt!(call);
+    faults.isGone(call.from);
+    if (reply !== 'lost') faults.grants(inner, { ...call, queue: false });
+    return reply;
+  };
   return {
     origin: inner.origin ?? inner,
     isShared: inner.isShared,
@@ -97,6 +103,7 @@ function faultyDriver(inner: LeaseDriver, faults: StoreFaults, requestTimeout: n
       }),
     renew: (batch) => batch.map((each) => request('renew', () => inner.renew([each])[0]!)),
     extend: inner.extend && ((each) => request('renew', () => inner.extend!(each))),
+    adopt: inner.adopt && ((each) => request('acquire', () => adopted(each))),
     release: (each) => request('release', () => (faults.isGone(each.owner), inner.release(each))),
     leave: (tenancy) => asked(faults, requestTimeout, () => (faults.isGone(tenancy.owner), inner.leave(tenancy))),
     check: (tenancy) => asked(faults, requestTimeout, () => inner.check(tenancy)),

@@ -1,7 +1,7 @@
 import type { KeyPattern } from './key-pattern.js';
 import { StoreFaults } from './store-faults.js';
 
-/** The requests that faults can name. An `extend` counts as `renew`. */
+/** The requests that faults can name. An `extend` counts as `renew`, an `adopt` as `acquire`. */
 export type FaultyRequest = 'acquire' | 'renew' | 'release';
 
 /**

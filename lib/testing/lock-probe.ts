@@ -21,7 +21,7 @@ export interface Holding {
   /** How long its caller waited for it. */
   readonly waited: number;
   readonly since: number;
-  readonly state: 'held' | 'released' | 'lost';
+  readonly state: 'held' | 'released' | 'handedOver' | 'lost';
 }
 
 type Writable<T> = { -readonly [P in keyof T]: T[P] };
@@ -38,6 +38,7 @@ const EVENTS: Record<keyof LockEvents, true> = {
   released: true,
   releasedEarly: true,
   passedOn: true,
+  handedOver: true,
   timeout: true,
   skipped: true,
   aborted: true,
@@ -183,7 +184,7 @@ export class LockProbe {
       const { key, kind, label, owner, fencingToken, waited, at } = event;
       const begun = { key, kind, label, owner, fencingToken, waited, since: at, state: 'held', from: order, to: Infinity } as const;
       this.entries.push({ ...begun, clock: fakeClock() });
-    } else if (event.event === 'released' || (event.event === 'lost' && !event.afterRelease)) {
+    } else if (event.event === 'released' || event.event === 'handedOver' || (event.event === 'lost' && !event.afterRelease)) {
       // A tenure is handed over from caller to caller, and only one of them has it.
       const entry = this.entries.find(({ state, key, owner }) => state === 'held' && key === event.key && owner === event.owner);
       if (entry) Object.assign(entry, { state: event.event, to: order });

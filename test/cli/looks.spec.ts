@@ -169,6 +169,18 @@ describe('show', () => {
     expect((await documentOf('show', 'order:42')).key.holders[0]?.owner).toBe(owner);
   });
 
+  it('prints who has handed a key over, and until when it can be adopted', async () => {
+    const lease = await redis.service().acquire('order:42', { label: 'Orders.place' });
+    const ticket = await lease.handOver({ within: 60_000 });
+    const by = /^holder {3}handed over by shop@\S+, Orders\.place, until (\S+), not adopted yet, ends in \d+/m;
+    await eventually(async () => {
+      const [, until = ''] = by.exec((await ndl('show', 'order:42')).stdout) ?? [];
+      expect(Date.parse(until)).toBeGreaterThan(Date.now());
+    });
+    await redis.service({ app: 'worker' }).adopt(ticket);
+    await eventually(async () => expect((await ndl('show', 'order:42')).stdout).toMatch(/^holder {3}worker@/m));
+  });
+
   it('says that a process which is not visible may not have been asked, unless it is', async () => {
     await hold(redis.service({ visible: false }), 'hidden', 'Orders.pay');
     expect((await ndl('show', 'hidden')).stdout).toMatch(/^holder .*, no answer from its process: not visible, or blocked$/m);

@@ -8,6 +8,7 @@ import { leaderTermsContract } from './leader-election.terms.contract.js';
 import { multiLeaseContract } from './multi-lock.lease.contract.js';
 import { multiLockTakingContract } from './multi-lock.taking.contract.js';
 import { multiLockTiesContract } from './multi-lock.ties.contract.js';
+import { adoptionContract } from './mutex.adoption.contract.js';
 import { cleanupContract } from './mutex.cleanup.contract.js';
 import { entryContract, patienceContract } from './mutex.entry.contract.js';
 import { handOverContract } from './mutex.hand-over.contract.js';
@@ -56,6 +57,7 @@ export function engineContract(name: string, makeStore: MakeStore, remains: () =
     contextsContract(mutex);
     listenersContract(mutex);
     shutdownContract(mutex);
+    where(makeStore, 'adopt', () => adoptionContract(mutex, remains));
     where(makeStore, 'inspector', () => operatorsContract(mutex));
   });
   describe(`a read/write lock on ${name}`, () => {

@@ -5,7 +5,7 @@ import type { Misbehaviour } from '../../lib/testing/store/open-locks.js';
 import { renewalBy, renewing } from '../../lib/testing/store/renewing.js';
 
 type Driver = LeaseDriver | LatchDriver;
-type Verb = 'acquire' | 'renew' | 'release' | 'leave' | 'check' | 'trySetCount' | 'countDown' | 'look';
+type Verb = 'acquire' | 'adopt' | 'renew' | 'release' | 'leave' | 'check' | 'trySetCount' | 'countDown' | 'look';
 type Altered<D extends Driver> = (real: D) => Partial<D>;
 
 /** What a driver rejects with when the store does not answer: it may have done what it was asked, and asking again may help. */

@@ -85,6 +85,7 @@ export const fake: Lease = {
   remaining: () => 1000,
   assertHeld: () => undefined,
   renew: async () => undefined,
+  handOver: async () => 'ndl1.',
   release: async () => true,
   [Symbol.asyncDispose]: async () => undefined,
 };

@@ -4,7 +4,7 @@ import { wholeStoreContract } from '../contract/store.contracts.js';
 import { PlainData, plainStore } from './plain-store.js';
 
 const data = new PlainData();
-const without = ['inspector', 'wakeUps', 'extend'] as const;
+const without = ['inspector', 'wakeUps', 'extend', 'adopt'] as const;
 
 wholeStoreContract('a plain store', () => plainStore(data), { without });
 engineContract(

@@ -1,10 +1,11 @@
 import { AsyncResource } from 'node:async_hooks';
-import { checkOptions, only } from '../model/check-options.js';
-import { abortedBy, LockLostError, type LockAbortedError } from '../model/errors.js';
+import { checkOptions, integerFrom, only } from '../model/check-options.js';
+import { abortedBy, configError, LockLostError, type LockAbortedError } from '../model/errors.js';
 import type { Lease } from '../model/lease.js';
 import { ACQUIRE_CHECKS, type ResolvedOptions } from '../model/options.js';
+import { notHandedOver, writeTicket } from '../model/ticket.js';
 import { untilAborted } from '../util/abort.js';
-import { after, exactNow, now } from '../util/clock.js';
+import { after, dateOf, exactNow, now } from '../util/clock.js';
 import type { Tenure } from './tenure.js';
 import type { Turn } from './turn.js';
 
@@ -12,12 +13,15 @@ type HoldTimes = Pick<ResolvedOptions, 'minHold' | 'maxHold' | 'signal'>;
 type ReentryOptions = HoldTimes & Partial<Pick<ResolvedOptions, 'keyTimeout' | 'renew'>>;
 
 const RENEW_CHECKS = only(ACQUIRE_CHECKS, 'keyTimeout');
+const HAND_OVER_CHECKS = { within: integerFrom(10) };
 
 /** A lease of a local holder: the first of a {@link Turn}, which is the turn itself, or one more of a re-entrant call. */
 export class HeldLease implements Lease {
   readonly turn: Turn;
   /** Whether its `maxHold` is over. */
   isOver = false;
+  /** What it is a part of, and cannot be handed over without. */
+  partOf: 'multi-lock' | 'leader election' | undefined;
   private isReleased = false;
   private answer: Promise<boolean> | undefined;
   private controller: AbortController | undefined;
@@ -76,13 +80,41 @@ export class HeldLease implements Lease {
   assertHeld(): void {
     if (this.remaining() > 0) return;
     if (!this.isReleased) this.turn.tenure.expire();
-    throw this.turn.keyLoss ?? new LockLostError(`The lease of "${this.key}" has been released.`, { key: this.key });
+    const end = this.isHandedOver ? 'handed over to another process' : 'released';
+    throw this.turn.keyLoss ?? new LockLostError(`The lease of "${this.key}" has been ${end}.`, { key: this.key });
   }
 
   async renew(keyTimeout?: number): Promise<void> {
     checkOptions({ keyTimeout }, 'Lease.renew', RENEW_CHECKS);
     this.assertHeld();
     await this.turn.tenure.renew(keyTimeout, keyTimeout !== undefined);
+  }
+
+  async handOver(options: { within: number }): Promise<string> {
+    checkOptions(options, 'Lease.handOver', HAND_OVER_CHECKS, 'within');
+    this.assertMayHandOver();
+    const { key, owner, fencingToken: token, turn } = this;
+    const { kind } = turn.tenure;
+    // The store keeps it for the minHold, too.
+    await turn.tenure.renew(Math.max(options.within, Math.ceil(turn.keepUntil - now())));
+    // Meanwhile it may have been released, or taken by a nested call.
+    this.assertMayHandOver();
+    const time = now();
+    const end = Math.max(time + options.within, turn.keepUntil, turn.tenure.validUntil);
+    turn.tenure.handedOverUntil = end;
+    const keepFor = Math.ceil(Math.max(0, turn.keepUntil - time));
+    await this.release();
+    if (turn.keyLoss) throw turn.keyLoss;
+    return writeTicket({ key, kind, owner, token, endsAt: dateOf(end), keepFor });
+  }
+
+  private assertMayHandOver(): void {
+    this.assertHeld();
+    const { key, partOf, turn } = this;
+    const { kind, driver } = turn.tenure;
+    if (partOf || kind !== 'mutex') throw notHandedOver(key, partOf ? `it is a part of a ${partOf}` : `it is a ${kind} lock`);
+    if (!driver.adopt) throw notHandedOver(key, 'the store does not offer that');
+    if (turn.leases.length > 1) throw configError('CALL', `"${key}" cannot be handed over: a nested call holds it, too.`, { key });
   }
 
   release(): Promise<boolean> {
@@ -94,6 +126,8 @@ export class HeldLease implements Lease {
         this.released?.();
       } catch (error) {
         fault = { error };
+        // It rejects, so nobody gets the ticket.
+        this.turn.tenure.handedOverUntil = 0;
       }
       if (this.guardsBody) this.turn.tenure.runtime.ends('body');
       const answer = this.turn.remove(this);
@@ -122,6 +156,10 @@ export class HeldLease implements Lease {
   get loss(): unknown {
     // A lease that was aborted by other means than its maxHold can be lost as well.
     return this.abortReason instanceof LockLostError ? this.abortReason : (this.turn.keyLoss ?? this.abortReason);
+  }
+
+  get isHandedOver(): boolean {
+    return this.turn.tenure.handedOverUntil > 0 && !this.turn.keyLoss;
   }
 
   /** `minHold`, which is covered, and `maxHold` count from this time. */

@@ -59,6 +59,8 @@ export class Tenure extends LinkedEntry<Tenure> {
   turn!: Turn;
   /** Whether it ends with the current turn. */
   endsWithTurn = false;
+  /** Until when another process can adopt it, on the monotonic clock; 0: it was not handed over. */
+  handedOverUntil = 0;
   /** The error of the last renewal; `undefined`: it succeeded. */
   outage: LockError | undefined;
   /** Renewals since the last one that was answered. */
@@ -137,6 +139,12 @@ export class Tenure extends LinkedEntry<Tenure> {
     if (this.loss) {
       // A renewal without an answer may have been applied, so that the store still has this owner.
       this.giveUp(this.validUntil + this.ttl);
+      return Promise.resolve(false);
+    }
+    if (this.handedOverUntil > 0) {
+      this.stop();
+      this.turn.emitReleased('handedOver');
+      this.queue.ended(this);
       return Promise.resolve(false);
     }
     if (this.queue.passOn(this, time)) return Promise.resolve(true);

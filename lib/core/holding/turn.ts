@@ -106,15 +106,15 @@ export class Turn extends HeldLease {
     this.abortAll(reason);
   }
 
-  /** Emits `released`, once. Returns whether a listener was called. */
-  emitReleased(): boolean {
+  /** Emits how it ended, once. Returns whether a listener was called. */
+  emitReleased(name: 'released' | 'handedOver' = 'released'): boolean {
     const { runtime } = this.tenure;
     if (this.isReleaseEmitted) return false;
     this.isReleaseEmitted = true;
-    if (!runtime.events.isHeard('released')) return false;
+    if (!runtime.events.isHeard(name)) return false;
     const { event, fencingToken, grantedAt, isLimited } = this;
     // No spread: it costs more than the rest of a hold on Node 20 (`npm run bench -- telemetry`).
-    runtime.events.emit('released', Object.assign(event, { fencingToken, held: now() - grantedAt, limited: isLimited }));
+    runtime.events.emit(name, Object.assign(event, { fencingToken, held: now() - grantedAt, limited: isLimited }));
     return true;
   }
 

@@ -14,17 +14,19 @@ export interface LockEvent {
 
 /**
  * The events of a {@link Locks}. Times are milliseconds. Listeners of `acquired`, `waiting`, `timeout`, `skipped` and `aborted` run in the async
- * context of the call that asked for the key. Each `acquired` is followed by one `released`, or by one `lost` that is
- * not `afterRelease`.
+ * context of the call that asked for the key. Each `acquired` is followed by one `released` or `handedOver`,
+ * or by one `lost` that is not `afterRelease`.
  */
 export interface LockEvents {
-  /** A key was taken, after `attempts` requests: free, from the store after a wait, or from another caller of this process. */
+  /** A key was taken, after `attempts` requests: free, from the store after a wait, from another caller of this process, or by `adopt`. */
   acquired: LockEvent & {
     readonly owner: string;
     readonly fencingToken: number | null;
     readonly waited: number;
     readonly attempts: number;
-    readonly via: 'free' | 'store' | 'handover';
+    readonly via: 'free' | 'store' | 'handover' | 'adopted';
+    /** The owner id of the process that handed it over; `undefined`: it was not adopted. */
+    readonly adoptedFrom?: string | undefined;
   };
   /** A caller found the key taken, and waits for it. */
   waiting: LockEvent;
@@ -42,6 +44,8 @@ export interface LockEvents {
   };
   /** The key was passed on to another caller of this process, without a request: `label` released it, `to` acquired it. */
   passedOn: LockEvent & { readonly owner: string; readonly to: string | undefined };
+  /** A lease was handed over, to be adopted by another process. */
+  handedOver: LockEvents['released'];
   /** A caller's wait timeout was over. With a `waitTimeout` of 0 it was a single try. */
   timeout: LockEvent & {
     readonly waited: number;

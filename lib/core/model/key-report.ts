@@ -1,3 +1,5 @@
+import type { LockEvents } from './events.js';
+
 /** Things that a store can have under a key. */
 export type KeyKind = 'mutex' | 'read/write lock' | 'semaphore' | 'count-down latch' | 'foreign' | 'free';
 
@@ -82,13 +84,14 @@ export interface ProcessReport {
   readonly oldestWait: number;
   /** Keys that the call chain of a waiting caller holds. */
   readonly holding: readonly HeldKey[];
+  /** Until when another process can adopt the lease of the holder, which has handed it over. */
+  readonly handedOverUntil?: Date;
 }
 
 /** An event of a key in one process. Times are milliseconds. */
 export interface KeyEvent extends OwnerParts {
   /** `dropped`: events of any keys were too many to be sent, more than 500 in 200 ms of one process. */
-  readonly event:
-    'acquired' | 'waiting' | 'passedOn' | 'released' | 'timeout' | 'skipped' | 'aborted' | 'failed' | 'lost' | 'forced' | 'dropped';
+  readonly event: Exclude<keyof LockEvents, 'releasedEarly' | 'renewed' | 'unknown' | 'lag'> | 'dropped';
   /** Namespace included; '' with `dropped`. */
   readonly key: string;
   /** The time of the event, by the clock of its process. */
@@ -105,6 +108,8 @@ export interface KeyEvent extends OwnerParts {
   readonly by?: string;
   /** With `passedOn`: the label of the next holder. */
   readonly to?: string;
+  /** With `acquired`: the owner that has handed it over. */
+  readonly adoptedFrom?: string;
   /** With `dropped`: how many events. */
   readonly count?: number;
 }

@@ -34,9 +34,20 @@ export interface Lease extends AsyncDisposable {
   renew(keyTimeout?: number): Promise<void>;
 
   /**
+   * Hands the key over to another process, which takes it by `locks.adopt(ticket)`. The lease is over for this process: nothing is released, and nothing
+   * was lost, so its signal does not abort.
+   *
+   * @param options `within`: milliseconds, from 10, after which the key is free if nobody adopts it; later where the lease or its `minHold` ends later.
+   * @returns the ticket, a text that can be used once. It is worth nothing without access to the store.
+   * @throws as {@link renew}. {@link LockConfigError} if a nested call holds the key, too; {@link UnsupportedPrimitiveError} if this is not the lease of
+   * one mutex, or the store cannot do that.
+   */
+  handOver(options: { within: number }): Promise<string>;
+
+  /**
    * Releases the key. It never rejects: if the store does not answer, the release is repeated in the background until the lease has expired.
    *
-   * @returns `false` if the lease was already lost. Repeated calls get the first answer.
+   * @returns `false` if the lease was already lost, or was handed over. Repeated calls get the first answer.
    */
   release(): Promise<boolean>;
 }

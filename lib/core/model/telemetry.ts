@@ -34,7 +34,7 @@ export interface TelemetrySource {
 }
 
 /** A verb of a store. */
-export type StoreOperation = 'acquire' | 'renew' | 'extend' | 'release' | 'leave' | 'check';
+export type StoreOperation = 'acquire' | 'renew' | 'extend' | 'adopt' | 'release' | 'leave' | 'check';
 
 /** One request to the store that has ended. */
 export interface ObservedRequest {

@@ -71,15 +71,13 @@ export interface ExtendRequest extends RenewRequest {
 export type ExtendReply = 'lost' | 'wanted' | { readonly token: number | null };
 
 /** A request to take a key over from its owner. */
-export interface AdoptRequest extends RenewRequest {
+export interface AdoptRequest extends ExtendRequest {
   /** The owner that hands it over. */
   readonly from: string;
-  /** How many fencing tokens to reserve. */
-  readonly tokens: number;
 }
 
-/** `'lost'`: neither owner has the key. Else the first token of a new block, as in {@link AcquireReply}. */
-export type AdoptReply = 'lost' | { readonly token: number | null };
+/** `'lost'`: neither of them has the key. Else the first token of a new block, as in {@link AcquireReply}. */
+export type AdoptReply = Exclude<ExtendReply, 'wanted'>;
 
 /** A request to release a key. */
 export interface ReleaseRequest extends Tenancy {

@@ -1,3 +1,4 @@
+import { UnsupportedPrimitiveError } from '../model/errors.js';
 import type { WarningCode } from '../model/lock-log.js';
 import type { Bus, Inspector } from './inspector.js';
 import type { LeaseDriver } from './lease-driver.js';
@@ -43,6 +44,12 @@ export interface LockStore {
   supports(feature: StoreFeature): boolean;
   /** Closes what the store has opened. A client that the user passed in stays open. */
   close(): Promise<void>;
+}
+
+/** @throws {UnsupportedPrimitiveError} if the store does not have this part. */
+export function offered<T>({ name }: LockStore, part: T | undefined, what: string): T {
+  if (part) return part;
+  throw new UnsupportedPrimitiveError(`The ${name} store has no ${what}.`);
 }
 
 /** {@link LockStore.supports} of a store, by the drivers that it has. */

@@ -50,6 +50,7 @@ function timedDriver(driver: LeaseDriver, kind: LockKindName, requestTimeout: nu
       return replies;
     },
     extend: driver.extend ? (request) => measure('extend', now(), driver.extend!(request)) : undefined,
+    adopt: driver.adopt ? (request) => measure('adopt', now(), driver.adopt!(request)) : undefined,
     release: (request) => measure('release', now(), driver.release(request)),
     leave: (tenancy) => measure('leave', now(), driver.leave(tenancy)),
     check: (tenancy) => measure('check', now(), driver.check(tenancy)),

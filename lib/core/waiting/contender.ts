@@ -1,7 +1,8 @@
 import type { Tenure } from '../holding/tenure.js';
-import { StoreError, type LockError } from '../model/errors.js';
-import { holdingOf } from '../model/owner.js';
+import { LockLostError, StoreError, type LockError } from '../model/errors.js';
+import { holdingOf, processOf } from '../model/owner.js';
 import type { ResolvedOptions } from '../model/options.js';
+import type { Ticket } from '../model/ticket.js';
 import type { AcquireReply } from '../store/lease-driver.js';
 import { now, validity } from '../util/clock.js';
 import { RepeatedRequest } from '../util/repeated-request.js';
@@ -73,11 +74,11 @@ export class Contender extends RepeatedRequest<AcquireReply> {
   protected send(): Promise<AcquireReply> {
     const { driver, key, first, isInUse, tokens, share } = this.queue;
     const { wakeUps } = driver;
-    const { options, patience } = first.settings;
+    const { options, patience, adopts } = first.settings;
     // A free key needs no queue and no inbox. A fair caller queues with its first request.
     const isContended = this.attempts > 1 || isInUse;
     const mayQueue = options.fair || (isContended && (!wakeUps || wakeUps.isOpen || this.attempts > VAIN_ATTEMPTS));
-    const queue = patience > 0 && (this.isQueued || mayQueue);
+    const queue = patience > 0 && !adopts && (this.isQueued || mayQueue);
     this.entryBefore = this.queueEntry;
     if (queue) {
       this.stopListening ??= wakeUps?.listen(this.owner, (askIn) => this.woken(askIn));
@@ -86,16 +87,27 @@ export class Contender extends RepeatedRequest<AcquireReply> {
     this.asked = options;
     this.reserved = tokens;
     this.offerEndsAt = Infinity;
+    const ttl = Math.max(options.keyTimeout, options.minHold);
+    if (adopts) return this.adopt(adopts, ttl, tokens);
     return driver.acquire({
       key,
       owner: this.owner,
-      ttl: Math.max(options.keyTimeout, options.minHold),
+      ttl,
       tokens,
       queue,
       holding: queue ? first.holding.map(holdingOf) : undefined,
       share,
       yields: this.yields?.owner,
     });
+  }
+
+  private async adopt({ owner: from, endsAt }: Ticket, ttl: number, tokens: number): Promise<AcquireReply> {
+    const { key, driver } = this.queue;
+    const reply = await driver.adopt!({ key, owner: this.owner, from, ttl, tokens });
+    if (reply !== 'lost') return { granted: true, token: reply.token };
+    this.queueEntry = 'none';
+    const end = `at ${new Date(endsAt).toISOString()} at the latest, by the clock of ${processOf(from)}`;
+    throw new LockLostError(`The lease of "${key}" cannot be adopted: it was adopted or released, or has ended (${end}).`, { key });
   }
 
   protected answered(reply: AcquireReply): void {

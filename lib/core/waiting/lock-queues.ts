@@ -8,10 +8,11 @@ import { Alarm, now } from '../util/clock.js';
 import { LockQueue } from './lock-queue.js';
 import type { AcquireCall, Waiter } from './waiter.js';
 
-/** A key that was released, and stays taken until its minHold is over. */
+/** A key that was released, and stays taken until its minHold is over; or was handed over, and can be adopted until then. */
 export interface KeptKey extends Pick<Turn, 'label' | 'grantedAt' | 'fencingToken' | 'keepUntil'> {
   readonly key: string;
   readonly owner: string;
+  readonly isHandedOver: boolean;
 }
 
 /** The queues of all keys of one {@link Locks}. */
@@ -19,7 +20,7 @@ export class LockQueues {
   /** Keyed by id: a number where the queue is for a single caller. */
   private readonly queues = new Map<LeaseDriver, Map<string | number, LockQueue>>();
   private lastOwn = 0;
-  /** Keys that stay taken for a minHold, by their last owner: for operators. */
+  /** Keys that stay taken by their last owner: for operators. */
   readonly kept = new Map<string, KeptKey>();
   private readonly forgetKept = new Alarm(() => {
     const time = now();
@@ -46,10 +47,12 @@ export class LockQueues {
     onAbort(runtime.stopping, () => this.all.forEach((queue) => queue.stop()));
   }
 
-  /** The key was released, and stays taken for its minHold, if it has one. */
-  keep({ key, owner, turn: { label, grantedAt, fencingToken, keepUntil } }: Tenure): void {
+  /** The key was released, and stays taken for its minHold, if it has one; or it was handed over. */
+  keep({ key, owner, handedOverUntil, turn: { label, grantedAt, fencingToken, keepUntil: end } }: Tenure): void {
+    const keepUntil = handedOverUntil || end;
     if (keepUntil === grantedAt || keepUntil <= now()) return;
-    this.kept.set(owner, { key, owner, label, grantedAt, fencingToken, keepUntil });
+    this.kept.set(owner, { key, owner, label, grantedAt, fencingToken, keepUntil, isHandedOver: handedOverUntil > 0 });
+    if (this.kept.size > 1_000) this.kept.delete(this.kept.keys().next().value!);
     this.forgetKept.setBy(keepUntil);
   }
 

@@ -6,6 +6,7 @@ import type { Lease } from '../model/lease.js';
 import type { LockEvent, LockEventEmitter, LockKindName } from '../model/events.js';
 import type { ResolvedOptions } from '../model/options.js';
 import type { CallTrace } from '../model/telemetry.js';
+import type { Ticket } from '../model/ticket.js';
 import type { Share } from '../store/lease-driver.js';
 import type { LinkedEntry, LinkedList } from '../util/linked-list.js';
 import { Caller } from './caller.js';
@@ -22,6 +23,8 @@ export interface AcquireCall {
   readonly guardsBody: boolean;
   /** For a key of a multi-lock: the leases that it already has of the other keys. */
   readonly taken?: readonly Lease[];
+  /** The ticket of the lease that it takes over. */
+  readonly adopts?: Ticket | undefined;
   /** The part of telemetry in this call. */
   readonly trace?: CallTrace;
 }
@@ -66,12 +69,13 @@ export class Waiter extends Caller<AcquireCall> implements LinkedEntry<Waiter> {
   }
 
   emitGranted(events: LockEventEmitter, lease: HeldLease, attempts: number): void {
-    if (!this.settings.trace && !events.isHeard('acquired')) return;
+    const { trace, adopts } = this.settings;
+    if (!trace && !events.isHeard('acquired')) return;
     const { fencingToken, event } = lease.turn;
-    const via = attempts === 0 ? 'handover' : this.isWaiting ? 'store' : 'free';
+    const via = adopts ? 'adopted' : attempts === 0 ? 'handover' : this.isWaiting ? 'store' : 'free';
     // No spread: it costs more than the rest of an acquire on Node 20 (`npm run bench -- telemetry`).
-    const acquired = Object.assign(event, { fencingToken, waited: this.waited, attempts, via } as const);
-    this.settings.trace?.granted(lease, acquired);
+    const acquired = Object.assign(event, { fencingToken, waited: this.waited, attempts, via, adoptedFrom: adopts?.owner } as const);
+    trace?.granted(lease, acquired);
     this.inContext(() => events.emit('acquired', acquired));
   }
 

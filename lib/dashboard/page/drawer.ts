@@ -73,7 +73,7 @@ export function makeDrawer(app: App, release: (targets: readonly Target[]) => vo
       owner,
     };
     return html`<li>
-      <b>${visible(processOf(holder))}</b> ${holder.phase === 'held' ? silence(holder) : `(${byHand(holder) ?? 'released, kept for its minimum'})`}${holder.isShared ? ' (shared)' : ''}
+      <b>${visible(processOf(holder))}</b> ${holder.phase === 'held' ? silence(holder) : `(${byHand(holder) ?? 'released, kept for its minimum'})`}${holder.phase === 'held' && holder.until ? `(handed over until ${timeOf(holder.until)}, not adopted yet)` : ''}${holder.isShared ? ' (shared)' : ''}
       <dl>${Object.entries(facts).map(([term, fact]) => html`<dt>${term}</dt><dd>${fact ?? '–'}</dd>`)}</dl>
       ${traceUrl ? html`<a href=${traceUrl} target="_blank" rel="noreferrer">Trace of the holder</a>` : nothing}
       ${runbook ? html`<a href=${runbook} target="_blank" rel="noreferrer">Runbook</a>` : nothing}

@@ -73,6 +73,7 @@ export class CallSpans implements CallTracing {
   ) {
     this.forget = [
       source.on('released', ({ owner, limited }) => this.endHold(owner, limited ? 'limited' : 'released')),
+      source.on('handedOver', ({ owner }) => this.endHold(owner, 'handedOver')),
       source.on('lost', ({ owner, key, reason, limited, error, afterRelease }) => {
         // The owner may have released it already, and another call holds the key by the same tenure.
         if (!afterRelease) this.endHold(owner, limited ? 'limited' : reason === 'forced' ? 'forced' : 'lost', { key, error });

@@ -37,13 +37,8 @@ export class RedisMutexDriver extends RedisLeaseDriver {
   }
 
   adopt({ key, owner, from, ttl, tokens }: AdoptRequest): Promise<AdoptReply> {
-    const { misled } = this.requests;
-    return misled ? Promise.reject(misled) : this.adoptions.ask(key, [owner, from, ttl, tokens], adoptReplyOf);
+    return this.adoptions.ask(key, [owner, from, ttl, tokens], (reply) => extendReplyOf(reply) as AdoptReply);
   }
-}
-
-function adoptReplyOf(reply: unknown): AdoptReply {
-  return reply === null ? 'lost' : { token: integerOf(reply) };
 }
 
 function extendReplyOf(reply: unknown): ExtendReply {

@@ -1,4 +1,3 @@
-import type { StoreError } from '../../../core/model/errors.js';
 import { ownerOf } from '../../../core/model/owner.js';
 import type {
   AcquireReply,
@@ -58,7 +57,7 @@ export class LeaseRequests {
 
   /** @param args those of the script. A request that yields is sent now, with what was to go at the end of the iteration: others wait for it. */
   acquire({ key, yields }: AcquireRequest, args: Argument[]): Promise<AcquireReply> {
-    const { misled } = this;
+    const misled = this.acked.facts.misled ?? this.connection.facts.misled;
     if (misled) return Promise.reject(misled);
     if (yields === undefined) {
       this.flushSoon();
@@ -67,11 +66,6 @@ export class LeaseRequests {
     const reply = this.acquires.add(key, args, yieldReplyOf);
     this.flush();
     return reply;
-  }
-
-  /** Why this server is not to be asked. */
-  get misled(): StoreError | undefined {
-    return this.acked.facts.misled ?? this.connection.facts.misled;
   }
 
   release(request: ReleaseRequest): Promise<'released' | 'lost'> {

@@ -19,12 +19,10 @@ export const scripts = {
 
 /** The scripts of each kind of lock. */
 export type LeaseScripts = Readonly<Record<'acquire' | 'release' | 'renew' | 'check', string>>;
+type MutexScripts = LeaseScripts & Record<'extend' | 'adopt', string>;
 
 /** @param fenceTimeout milliseconds. A constant of the scripts, since each argument costs time. */
-export function leaseScripts(fenceTimeout: number): {
-  mutex: LeaseScripts & Readonly<Record<'extend' | 'adopt', string>>;
-  sharing: LeaseScripts;
-} {
+export function leaseScripts(fenceTimeout: number): { mutex: MutexScripts; sharing: LeaseScripts } {
   const fences = `local FENCE_TIMEOUT = '${fenceTimeout}'\n`;
   const sharing = fences + lua['tokens'] + lua['prelude'] + lua['queue'] + lua['sharing/holders'] + lua['sharing/offers'];
   return {

@@ -3,7 +3,6 @@
 -- ARGV  1 owner, 2 the owner that hands it over, 3 ttl ms, 4 tokens to reserve
 -- Reply the first token, or nil: neither has it
 local holder = redis.pcall('GET', KEYS[1])
--- As in renew.lua.
 if type(holder) == 'table' and not string.find(holder.err, 'WRONGTYPE') then return holder end
 if holder ~= ARGV[1] and holder ~= ARGV[2] then return false end
 -- Never nearer for the owner itself: a request that comes late must not shorten its lease.

@@ -1,0 +1,136 @@
+// A lease that is handed over, where the store does not matter. What each store must do is in the contracts.
+import '../support/virtual-time.js';
+import { Registry } from 'prom-client';
+import { type Lease, LockConfigError, Locks, type LocksOptions, UnsupportedPrimitiveError } from 'nestjs-distributed-lock/core';
+import { memoryStore } from 'nestjs-distributed-lock/memory';
+import { prometheus } from 'nestjs-distributed-lock/prometheus';
+import { bypassStore, faultyStore, LockProbe, lockMatchers } from 'nestjs-distributed-lock/testing';
+import { rejection } from '../../lib/testing/store/rejection.js';
+
+expect.extend(lockMatchers);
+const within = 5_000;
+const opened: Locks[] = [];
+afterEach(() => Promise.all(opened.splice(0).map((locks) => locks.close())));
+function open(store = memoryStore(), options: LocksOptions = {}): Locks {
+  const locks = new Locks(store, { logger: false, ...options });
+  opened.push(locks);
+  return locks;
+}
+
+describe('a lease that cannot be handed over says so, and is held on', () => {
+  const cases: [string, (locks: Locks) => Promise<Lease>][] = [
+    ['of a read lock', (locks) => locks.readWriteLock('key').read.acquire()],
+    ['of a write lock', (locks) => locks.readWriteLock('key').write.acquire()],
+    ['of a semaphore', (locks) => locks.semaphore('key', { permits: 1 }).acquire()],
+    ['of a multi-lock', (locks) => locks.multiLock(['a', 'b']).acquire()],
+    ['of a part of a multi-lock', async (locks) => (await locks.multiLock(['a', 'b']).acquire()).leases[1]!],
+  ];
+  it.each(cases)('%s', async (_which, take) => {
+    const lease = await take(open());
+    expect(await rejection(lease.handOver({ within }))).toBeInstanceOf(UnsupportedPrimitiveError);
+    lease.assertHeld();
+  });
+
+  it('of a leader', async () => {
+    await open()
+      .leaderElection('chief')
+      .run(async (term) => {
+        expect(await rejection(term.handOver({ within }))).toBeInstanceOf(UnsupportedPrimitiveError);
+        term.assertHeld();
+      });
+  });
+
+  it('of a store that does not offer it', async () => {
+    const store = memoryStore();
+    const mutex = Object.assign(Object.create(store.mutex) as typeof store.mutex, { adopt: undefined });
+    const ticket = await (await open(store).acquire('key')).handOver({ within });
+    const locks = open({ ...store, mutex });
+    expect(await rejection((await locks.acquire('other')).handOver({ within }))).toBeInstanceOf(UnsupportedPrimitiveError);
+    expect(await rejection(locks.adopt(ticket))).toBeInstanceOf(UnsupportedPrimitiveError);
+  });
+
+  it.each([{}, { within: 9 }, { within: 1.5 }, { within: Infinity }, { within, keyTimeout: 1 }, undefined])('with %p', async (options) => {
+    const lease = await open().acquire('key');
+    expect(await rejection(lease.handOver(options as { within: number }))).toBeInstanceOf(LockConfigError);
+    lease.assertHeld();
+  });
+});
+
+describe('a text that is not a ticket', () => {
+  const textOf = (ticket: unknown, prefix = 'ndl1.') => prefix + Buffer.from(JSON.stringify(ticket)).toString('base64url');
+  const good = { key: 'key', kind: 'mutex', owner: 'a@b:1:c', token: 1, endsAt: 1, keepFor: 0 };
+  const cases: [string, unknown, unknown][] = [
+    ['no text', undefined, LockConfigError],
+    ['empty', '', LockConfigError],
+    ['of another form', textOf(good, 'ndl2.'), LockConfigError],
+    ['cut off', textOf(good).slice(0, -9), LockConfigError],
+    ['null', textOf(null), LockConfigError],
+    ['without an owner', textOf({ ...good, owner: undefined }), LockConfigError],
+    ['with an empty key', textOf({ ...good, key: '' }), LockConfigError],
+    ['with a date that is none', textOf({ ...good, endsAt: 9e15 }), LockConfigError],
+    ['of another kind of lock', textOf({ ...good, kind: 'semaphore' }), LockConfigError],
+  ];
+  it.each(cases)('is refused: %s', async (_which, text, error) => {
+    expect(await rejection(open().adopt(text as string))).toBeInstanceOf(error);
+  });
+
+  it('can hold more than this version knows', async () => {
+    expect(await rejection(open().adopt(textOf({ ...good, more: 1 })))).toMatchObject({ name: 'LockLostError' });
+  });
+});
+
+describe('operators', () => {
+  it('see who has handed a key over and until when, until it is adopted, and whose it is then', async () => {
+    const store = memoryStore();
+    const lease = await open(store, { app: 'web' }).acquire('order:42', { label: 'Orders.place' });
+    const ticket = await lease.handOver({ within: 60_000 });
+    const locks = open(store);
+    const [holder] = (await locks.inspect('order:42')).holders;
+    const until = holder!.told!.handedOverUntil!;
+    expect(Math.abs(until.getTime() - Date.now() - 60_000)).toBeLessThan(1_000);
+    expect(holder).toMatchObject({ owner: lease.owner, phase: 'held', told: { label: 'Orders.place' } });
+    const adopted = await locks.adopt(ticket, { label: 'Worker.ship' });
+    expect((await locks.inspect('order:42')).holders).toMatchObject([{ owner: adopted.owner, told: { label: 'Worker.ship' } }]);
+    expect((await locks.inspect('order:42')).holders[0]!.told).not.toHaveProperty('handedOverUntil');
+  });
+
+  it('can free a key that waits to be adopted: it cannot be adopted then', async () => {
+    const locks = open();
+    const ticket = await (await locks.acquire('key')).handOver({ within: 60_000 });
+    expect(await locks.forceRelease('key', { reason: 'the queue was emptied', grace: 0 })).toMatchObject({ outcome: 'forced' });
+    expect(await rejection(locks.adopt(ticket))).toMatchObject({ name: 'LockLostError' });
+    expect(await locks.using('key', () => 'free')).toBe('free');
+  });
+
+  it('count it as adopted, and its first holding as handed over', async () => {
+    const registry = new Registry();
+    const locks = open(memoryStore(), { telemetry: prometheus(registry) });
+    await (await locks.adopt(await (await locks.acquire('key')).handOver({ within }))).release();
+    const scrape = await registry.metrics();
+    expect(scrape).toMatch(/distributed_lock_grants_total\{.*via="adopted"\} 1/);
+    expect(scrape).toMatch(/distributed_lock_hold_duration_seconds_count\{.*outcome="handedOver"\} 1/);
+    expect(scrape).toMatch(/distributed_lock_request_duration_seconds_count\{.*operation="adopt".*\} 1/);
+  });
+});
+
+describe('the test kit', () => {
+  it('knows it: of a faulty store, of one without exclusion, and what a probe has seen', async () => {
+    const store = faultyStore(memoryStore());
+    const locks = open(store);
+    const probe = new LockProbe(locks);
+    const lease = await locks.acquire('key');
+    const ticket = await lease.handOver({ within });
+    expect(probe).toHoldNothing();
+    const lost = store.faults.dropReply('acquire');
+    const adopted = await locks.adopt(ticket);
+    await lost;
+    expect(probe.holdings).toMatchObject([{ state: 'handedOver' }, { state: 'held', owner: adopted.owner }]);
+    await store.faults.lose('key');
+    expect(adopted.signal.aborted).toBe(true);
+    await adopted.release();
+    const bypass = open(bypassStore());
+    const free = await bypass.acquire('key');
+    expect((await bypass.adopt(await free.handOver({ within }))).fencingToken).toBeGreaterThan(free.fencingToken!);
+    probe.onApplicationShutdown();
+  });
+});
