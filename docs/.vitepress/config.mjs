@@ -54,6 +54,7 @@ const TABS = {
       Keys: 'docs/keys.md',
       'Waiting and timeouts': 'docs/waiting.md',
       'Leases, fencing tokens, signals': 'docs/leases.md',
+      'Hand a lease to another process': 'docs/hand-over.md',
       Errors: 'docs/errors.md',
       Testing: 'docs/testing.md',
     },

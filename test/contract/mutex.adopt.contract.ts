@@ -81,7 +81,7 @@ export function adoptContract(makeStore: MakeStore, kind: Kind): void {
         expect(await adopt('b', 'a')).toBe('lost');
       });
 
-      it('past those who queue, who keep their places', async () => {
+      it('past the waiters, which stay in the queue', async () => {
         await acquire('a');
         await acquire('b', { queue: true });
         expect(await adopt('c', 'a')).not.toBe('lost');

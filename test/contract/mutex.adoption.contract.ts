@@ -160,7 +160,7 @@ export function adoptionContract({ open, newKey, isFree, takeAway }: Setting, re
       expect(await isFree(key)).toBe(true);
     });
 
-    it('can be adopted later where no request for it has arrived in time, and is given back where one has (G7, G9)', async () => {
+    it('can be adopted later where no request for it has arrived in time, and is released where one has (G7, G9)', async () => {
       const waiting = { waitTimeout: 1_000, retryInterval: 100 };
       const { ticket } = await handedOver();
       expect(await rejection(open({ misbehaving: failing('adopt') }).adopt(ticket, waiting))).toBeInstanceOf(StoreError);

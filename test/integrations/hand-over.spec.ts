@@ -1,0 +1,85 @@
+import { BullModule, getQueueToken } from '@nestjs/bullmq';
+import { Test } from '@nestjs/testing';
+import type { Queue } from 'bullmq';
+import { DistributedLockModule, Locks } from 'nestjs-distributed-lock';
+import { redisStore } from 'nestjs-distributed-lock/redis';
+import { start } from '../nest/boot.js';
+import { forkChild } from '../support/child.js';
+import { eventually } from '../support/eventually.js';
+import { startRedis, type RedisServer } from '../support/redis-server.js';
+import type { WorkerMessage } from './hand-over.child.js';
+import { Orders, Shipping, Shop } from './hand-over-orders.js';
+import { way } from './place.js';
+
+const KEY = 'order-42-locks';
+
+let server: RedisServer;
+beforeAll(async () => {
+  server = await startRedis();
+});
+afterEach(() => server.client().flushall());
+afterAll(() => server.stop());
+
+/** The web app, which adds jobs; with a worker of its own, or not. */
+async function bootShop(...providers: object[]) {
+  const lock = DistributedLockModule.forRoot({ store: redisStore({ options: server.connection }), logger: false });
+  const bull = [BullModule.forRoot({ connection: server.connection }), BullModule.registerQueue({ name: 'orders' })];
+  const app = await start(Test.createTestingModule({ imports: [lock, ...bull], providers: [Shop, Orders, ...providers] as never[] }));
+  const tokens: number[] = [];
+  const locks = app.get(Locks);
+  locks.on('acquired', ({ key, fencingToken }) => void (key === KEY && tokens.push(fencingToken!)));
+  return { shop: app.get(Shop), orders: app.get(Orders), queue: app.get<Queue>(getQueueToken('orders')), locks, tokens };
+}
+const workerThat = (hangsBefore?: 'adopt' | 'ship') =>
+  forkChild<WorkerMessage>('test/integrations/hand-over.child.ts', {
+    args: [JSON.stringify({ connection: server.connection, hangsBefore })],
+  });
+const notes = () => server.client().lrange('notes', 0, -1);
+const isTaken = async (locks: Locks) => (await locks.tryAcquire(KEY)) === null;
+
+way('Queues', 'a lease that goes from a request to a job of BullMQ', () => {
+  it('is held from the request to the end of the job, and is free then', async () => {
+    const { orders, shop, tokens, locks } = await bootShop(Shipping);
+    await orders.submit('42');
+    await eventually(() => expect(shop.lines).toHaveLength(2));
+    const [placed, shipped] = tokens as [number, number];
+    expect(shipped).toBeGreaterThan(placed);
+    expect(shop.lines).toEqual(['checked 42', `shipped 42 with ${shipped}`]);
+    await eventually(async () => expect(await locks.using(KEY, () => 'free')).toBe('free'));
+  });
+});
+
+describe('a worker that is killed', () => {
+  it.each([
+    ['before it adopts the lease', 'adopt'],
+    ['after it has adopted it', 'ship'],
+  ] as const)('%s: the job runs again in another one, and the key is free at no time until then', async (_when, hangsBefore) => {
+    const { orders, tokens, locks } = await bootShop();
+    const first = await workerThat(hangsBefore);
+    await first.waitFor('ready');
+    await orders.submit('42');
+    await first.waitFor('hangs');
+    expect(await isTaken(locks)).toBe(true);
+    const second = await workerThat();
+    await second.waitFor('ready');
+    expect(await notes()).toEqual([]);
+    expect(await isTaken(locks)).toBe(true);
+    await first.kill();
+    await eventually(async () => expect(await notes()).toHaveLength(1));
+    const [, shipped] = /^shipped 42 with (\d+)$/.exec((await notes())[0]!)!;
+    expect(Number(shipped)).toBeGreaterThan(tokens[0]!);
+    await eventually(async () => expect(await locks.using(KEY, () => 'free')).toBe('free'));
+    await second.kill();
+  });
+});
+
+it('a job that is given to nobody keeps its key until its time is over', async () => {
+  const { orders, queue, locks } = await bootShop();
+  await orders.submit('42');
+  const [job] = await queue.getJobs(['waiting']);
+  expect(await isTaken(locks)).toBe(true);
+  expect(await server.client().pttl(KEY)).toBeLessThanOrEqual(60_000);
+  expect(await server.client().pttl(KEY)).toBeGreaterThan(30_000);
+  await (await locks.adopt((job!.data as { lease: string }).lease)).release();
+  expect(await isTaken(locks)).toBe(false);
+});
