@@ -1,5 +1,5 @@
 // A worker of BullMQ that hangs at a point of its job, to be killed there, or does the job. Its shop notes at Redis what it has done.
-import { Worker } from 'bullmq';
+import { type ConnectionOptions, Worker } from 'bullmq';
 import { Redis, type RedisOptions } from 'ioredis';
 import { Locks } from 'nestjs-distributed-lock/core';
 import { redisStore } from 'nestjs-distributed-lock/redis';
@@ -8,7 +8,10 @@ import { PatientShipping, Shop } from './hand-over-orders.js';
 
 export type WorkerMessage = { type: 'ready' } | { type: 'hangs' };
 
-const { connection, hangsBefore } = JSON.parse(process.argv[2]!) as { connection: RedisOptions; hangsBefore?: 'adopt' | 'ship' };
+const { connection, hangsBefore } = JSON.parse(process.argv[2]!) as {
+  connection: RedisOptions & ConnectionOptions;
+  hangsBefore?: 'adopt' | 'ship';
+};
 const redis = new Redis(connection);
 const hang = (): Promise<never> => {
   tellParent({ type: 'hangs' } satisfies WorkerMessage);

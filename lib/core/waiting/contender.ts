@@ -103,7 +103,7 @@ export class Contender extends RepeatedRequest<AcquireReply> {
 
   private async adopt({ owner: from, endsAt }: Ticket, ttl: number, tokens: number): Promise<AcquireReply> {
     const { key, driver } = this.queue;
-    const reply = await driver.adopt!({ key, owner: this.owner, from, ttl, tokens });
+    const reply = await driver.adopt!({ key, from, ttl, tokens, owner: this.owner });
     if (reply !== 'lost') return { granted: true, token: reply.token };
     this.queueEntry = 'none';
     const end = `at ${new Date(endsAt).toISOString()} at the latest, by the clock of ${processOf(from)}`;

@@ -25,6 +25,16 @@ export const mutexBreaks: Record<string, Break> = {
       return reply;
     },
   })),
+  /** A key that was handed over is adopted by anybody, also when it has another holder by now. */
+  'adopts-any': {
+    ...mutexes('overlap', (driver) => ({
+      async adopt(request) {
+        const reply = await driver.adopt!(request);
+        return reply === 'lost' ? { token: null } : reply;
+      },
+    })),
+    length: 10_000,
+  },
   /** A renewal is said to be done, and nobody was asked. */
   'renews-nothing': {
     ...mutexes('overlap', () => ({ renew: (batch) => batch.map(async () => 'renewed'), extend: undefined })),
