@@ -20,7 +20,7 @@ export class HeldLease implements Lease {
   readonly turn: Turn;
   /** Whether its `maxHold` is over. */
   isOver = false;
-  /** What it is a part of, and cannot be handed over without. */
+  /** The whole that it belongs to, without which it cannot be handed over. */
   partOf: 'multi-lock' | 'leader election' | undefined;
   private isReleased = false;
   private answer: Promise<boolean> | undefined;

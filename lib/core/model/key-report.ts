@@ -1,5 +1,3 @@
-import type { LockEvents } from './events.js';
-
 /** Things that a store can have under a key. */
 export type KeyKind = 'mutex' | 'read/write lock' | 'semaphore' | 'count-down latch' | 'foreign' | 'free';
 
@@ -91,7 +89,9 @@ export interface ProcessReport {
 /** An event of a key in one process. Times are milliseconds. */
 export interface KeyEvent extends OwnerParts {
   /** `dropped`: events of any keys were too many to be sent, more than 500 in 200 ms of one process. */
-  readonly event: Exclude<keyof LockEvents, 'releasedEarly' | 'renewed' | 'unknown' | 'lag'> | 'dropped';
+  // prettier-ignore
+  readonly event:
+    'acquired' | 'waiting' | 'passedOn' | 'released' | 'handedOver' | 'timeout' | 'skipped' | 'aborted' | 'failed' | 'lost' | 'forced' | 'dropped';
   /** Namespace included; '' with `dropped`. */
   readonly key: string;
   /** The time of the event, by the clock of its process. */

@@ -6,7 +6,7 @@ import { woken } from './waiting.js';
 
 const fair = { ...woken, fair: true };
 
-/** Grants, excludes, queues, leaves the queue, renews, wakes and releases, over two stores: a mutex, a read/write lock, permits and a latch. */
+/** Grants, excludes, queues, leaves the queue, renews, wakes, hands over and releases, over two stores: a mutex, a read/write lock, permits and a latch. */
 export async function usesEveryVerb(locks: Locks, others: Locks, key: string): Promise<void> {
   const lost = jest.fn();
   for (const each of [locks, others]) each.on('lost', lost);
@@ -30,7 +30,9 @@ async function usesMutex(locks: Locks, others: Locks, key: string): Promise<void
   expect(await lease.release()).toBe(true);
   const next = await queued;
   expect(next.fencingToken).toBeGreaterThan(lease.fencingToken!);
-  expect(await next.release()).toBe(true);
+  const adopted = await locks.adopt(await next.handOver({ within: woken.keyTimeout }), woken);
+  expect(adopted.fencingToken).toBeGreaterThan(next.fencingToken!);
+  expect(await adopted.release()).toBe(true);
 }
 
 /** Readers and a writer, and a downgrade. */
