@@ -5,6 +5,7 @@ import { type Lease, LockConfigError, Locks, type LocksOptions, UnsupportedPrimi
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { prometheus } from 'nestjs-distributed-lock/prometheus';
 import { bypassStore, faultyStore, LockProbe, lockMatchers } from 'nestjs-distributed-lock/testing';
+import type { HeldLease } from '../../lib/core/holding/held-lease.js';
 import { rejection } from '../../lib/testing/store/rejection.js';
 
 expect.extend(lockMatchers);
@@ -54,6 +55,16 @@ describe('a lease that cannot be handed over says so, and is held on', () => {
     expect(await rejection(lease.handOver(options as { within: number }))).toBeInstanceOf(LockConfigError);
     lease.assertHeld();
   });
+});
+
+it('a hand-over under which a callback of the release fails rejects with its error, and the key is released: nobody has the ticket', async () => {
+  const locks = open();
+  const lease = (await locks.acquire('key')) as HeldLease;
+  lease.onRelease(() => {
+    throw new Error('a transaction is open');
+  });
+  expect(await rejection(lease.handOver({ within: 60_000 }))).toMatchObject({ message: 'a transaction is open' });
+  expect(await locks.using('key', () => 'free', { waitTimeout: 0 })).toBe('free');
 });
 
 describe('a text that is not a ticket', () => {
