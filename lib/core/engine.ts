@@ -8,6 +8,7 @@ import { CONSOLE, LockLog } from './model/lock-log.js';
 import { checkLocksOptions, type LocksOptions } from './model/locks-options.js';
 import { completeOptions, type ResolvedOptions } from './model/options.js';
 import { ownerIds } from './model/owner.js';
+import { PastEvents } from './model/past-events.js';
 import type { LockStore } from './store/lock-store.js';
 import { StoreWatch } from './store/store-watch.js';
 import { isSettledWithin, now } from './util/clock.js';
@@ -26,6 +27,7 @@ export class Engine {
   readonly queues: LockQueues;
   readonly storeWatch: StoreWatch;
   readonly log: LockLog;
+  readonly past: PastEvents;
   /** Called one after the other when everything is released, before the store is closed. */
   readonly atEnd: (() => unknown)[] = [];
   private readonly shutdownTimeout: number;
@@ -47,7 +49,9 @@ export class Engine {
     this.shutdownTimeout = shutdownTimeout;
     this.log = new LockLog(options.logger ?? CONSOLE, options.logKeys, options.silence);
     this.storeWatch = new StoreWatch(store, namespace, this.log);
-    this.runtime = new Lifecycle(new LockEventEmitter(this.log), store.requestTimeout, ownerIds(app), this.storeWatch);
+    const events = new LockEventEmitter(this.log);
+    this.past = new PastEvents(events);
+    this.runtime = new Lifecycle(events, store.requestTimeout, ownerIds(app), this.storeWatch);
     this.queues = new LockQueues(this.runtime, { handOvers: 512, time: 50, ...defined(localQueue) }, slowWait, reportSlowWaits);
   }
 

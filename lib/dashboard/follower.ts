@@ -3,6 +3,7 @@ import type { KeyEvent, KeyReport } from '../core/model/key-report.js';
 import { processOf } from '../core/model/owner.js';
 import { idle, now } from '../core/util/clock.js';
 import type { Locks } from '../locks.js';
+import type { WatchedEvent } from '../operate/other-processes.js';
 import { SeenTwice } from '../operate/wait-graph.js';
 import type { Alert, FindAnswer, Listing } from './dashboard.protocol.js';
 import type { LiveTable } from './live-table.js';
@@ -31,7 +32,7 @@ export interface Followed {
   readonly table: LiveTable;
   /** Hides what keys say, if the app wants that. */
   readonly nameOf: (key: string) => string;
-  readonly happened: (event: KeyEvent) => void;
+  readonly happened: (event: WatchedEvent) => void;
   /** The report of the doctor on the store, new or from the last minute. */
   readonly doctor: () => Promise<DoctorReport>;
 }
@@ -42,6 +43,7 @@ export class Follower {
   latency: number | null = null;
   listing: Listing = { state: 'under way', keys: 0, hasEvents: true };
   private isWatching = false;
+  private hasPast = false;
   private watchAt = 0;
   private lookAt = 0;
   private healthAt = 0;
@@ -121,7 +123,9 @@ export class Follower {
     this.isWatching = true;
     this.watchAt = Infinity;
     try {
-      for await (const event of locks.watch({ signal: this.signal })) {
+      const operator = await locks.operator();
+      for await (const event of operator.watch({ signal: this.signal }, !this.hasPast)) {
+        this.hasPast ||= event.firstAt !== undefined;
         if (event.event === 'dropped') this.missed(event);
         else happened(event);
       }

@@ -1,9 +1,10 @@
 import type { ServerResponse } from 'node:http';
 import type { DoctorReport } from '../core/model/doctor-report.js';
-import type { KeyEvent, KeyReport } from '../core/model/key-report.js';
+import type { KeyReport } from '../core/model/key-report.js';
 import { after, now } from '../core/util/clock.js';
 import { detached } from '../core/util/detached.js';
 import type { Locks } from '../locks.js';
+import type { WatchedEvent } from '../operate/other-processes.js';
 import { VERSION, type Alert, type Listing, type Messages } from './dashboard.protocol.js';
 import { Follower } from './follower.js';
 import { idOf, LiveTable, type LiveKey } from './live-table.js';
@@ -109,16 +110,18 @@ export class Hub {
     return this.followers.get(store)?.reports ?? [];
   }
 
-  /** An event of a key, for all pages. */
-  happened(store: string, event: KeyEvent): void {
-    this.table.apply(store, event);
-    this.sums.add(event);
+  /** An event of a key, for all pages. One of the past says nothing of now. */
+  happened(store: string, event: WatchedEvent): void {
+    if (!event.firstAt) {
+      this.table.apply(store, event);
+      this.sums.add(event);
+    }
     this.noted(store, event);
   }
 
   /** What an operator looks for afterwards. */
   noted(store: string, event: Noted): void {
-    this.notes.add(store, this.nameOf(event.key), event, { hidesReason: this.isRedacted });
+    this.notes.add(store, this.nameOf(event.key), event, this.isRedacted);
   }
 
   close(): void {
@@ -156,7 +159,7 @@ export class Hub {
     signal.addEventListener('abort', () => clearInterval(timer));
     const { table, nameOf } = this;
     for (const [store, locks] of this.stores) {
-      const happened = (event: KeyEvent): void => this.happened(store, event);
+      const happened = (event: WatchedEvent): void => this.happened(store, event);
       const doctor = (): Promise<DoctorReport> => this.doctorOf(store, locks);
       this.followers.set(store, new Follower({ store, locks, table, nameOf, happened, doctor }, signal));
     }

@@ -1,5 +1,6 @@
 import type { KeyEvent } from '../core/model/key-report.js';
 import { processOf } from '../core/model/owner.js';
+import type { WatchedEvent } from '../operate/other-processes.js';
 import type { Note } from './dashboard.protocol.js';
 
 const MINUTE = 60_000;
@@ -10,7 +11,7 @@ const SHOWN = 20;
 const EVENTS = ['lost', 'timeout', 'forced', 'failed', 'aborted', 'released', 'gave back', 'held by hand'];
 
 /** An event of a key, or an order of an operator. */
-export type Noted = Omit<KeyEvent, 'event'> & { readonly event: KeyEvent['event'] | Note['event'] };
+export type Noted = Omit<WatchedEvent, 'event'> & { readonly event: KeyEvent['event'] | Note['event'] };
 
 /** What happened: what an operator looks for afterwards. */
 export class Notes {
@@ -22,14 +23,14 @@ export class Notes {
     return [...this.kept.timeout.values(), ...this.kept.others.values()];
   }
 
-  /** @param key as it is shown. @param more what an event does not have. */
-  add(store: string, key: string, event: Noted, more: { readonly count?: number; readonly hidesReason?: boolean } = {}): void {
-    const { event: name, label = null, owner, reason = null, by = null, app, host, pid, held = null } = event;
+  /** @param key as it is shown. */
+  add(store: string, key: string, event: Noted, hidesReason = false): void {
+    const { event: name, label = null, owner, reason = null, by = null, app, host, pid, held = null, count = 1 } = event;
     if (!EVENTS.includes(name)) return;
     const at = event.at.getTime();
     const process = owner === undefined ? `${app}@${host}:${pid}` : processOf(owner);
-    const told = { at, firstAt: at, count: more.count ?? 1, by, label, process, held };
-    const note: Note = { store, key, event: name as Note['event'], reason: more.hidesReason ? null : reason, ...told };
+    const told = { at, firstAt: event.firstAt?.getTime() ?? at, count, by, label, process, held };
+    const note: Note = { store, key, event: name as Note['event'], reason: hidesReason ? null : reason, ...told };
     if (name === 'released') {
       if (this.releases.push(note) > MOST_RELEASES) this.releases = this.releases.slice(-MOST_RELEASES / 2);
       return;

@@ -61,7 +61,7 @@ const isReport = record({
 });
 /** The reports of a process on one of its owners, which holds a key, or by which callers wait for one. */
 const isEntry = record({ key: isName, owner: isName, holder: optional(isReport), waiters: optional(listOf(isReport)) });
-/** A `KeyEvent` without its process, which the message names, and with the date in milliseconds since 1970. */
+/** A `KeyEvent` without its process, which the message names, and with dates in milliseconds since 1970. */
 const isEvent = record({
   event: isText as Check<KeyEvent['event']>,
   at: isDate,
@@ -76,6 +76,8 @@ const isEvent = record({
   by: optional(isText),
   to: optional(isText),
   adoptedFrom: optional(isText),
+  firstAt: optional(isDate),
+  count: optional(isNumber),
 });
 /**
  * To questions and requests with these ids. `changed`: requests to a caller that has the key no more. `connection`: of the process, which other `Locks` may
@@ -89,10 +91,10 @@ const isAnswer = record({
   entries: listOf(isEntry),
   goesOn: isBoolean,
 });
-/** The events of a process, `app@host:pid`. `dropped`: how many were too many to be sent. */
-const isProcessEvents = record({ process: isName, events: listOf(isEvent), dropped: optional(isNumber) });
-/** To all processes: what they know of these keys, or of all; or their events from now on, for some seconds. */
-const isQuestion = record({ id: isId, keys: optional(listOf(isName, MOST_KEYS)), watch: optional(isBoolean) });
+/** The events of a process, `app@host:pid`. `dropped`: how many were too many to be sent. `ids`: of those who asked for the past, which these are of. */
+const isProcessEvents = record({ process: isName, events: listOf(isEvent), dropped: optional(isNumber), ids: optional(listOf(isName)) });
+/** To all processes: what they know of these keys, or of all; or their events from now on, for some seconds, and before that those of the past. */
+const isQuestion = record({ id: isId, keys: optional(listOf(isName, MOST_KEYS)), watch: optional(isBoolean), past: optional(isBoolean) });
 /** To the process of an owner: end the work under this key, if it is that of this token. `isOver`: the key is not yours any more. */
 const isRevokeRequest = record({
   id: isName,

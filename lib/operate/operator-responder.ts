@@ -3,6 +3,7 @@ import type { Tenure } from '../core/holding/tenure.js';
 import { watchdog } from '../core/holding/watchdog.js';
 import { LockLostError } from '../core/model/errors.js';
 import { processOf } from '../core/model/owner.js';
+import type { PastEvents } from '../core/model/past-events.js';
 import type { Bus } from '../core/store/inspector.js';
 import { Alarm, now } from '../core/util/clock.js';
 import { inParts } from '../core/util/in-parts.js';
@@ -10,7 +11,7 @@ import { promised } from '../core/util/promised.js';
 import type { LockQueues } from '../core/waiting/lock-queues.js';
 import { EventFeed } from './event-feed.js';
 import { entriesOf } from './key-reports.js';
-import { questionOf, receive, revokeRequestOf, send, type Entry, type Question, type RevokeRequest } from './messages.js';
+import { questionOf, receive, revokeRequestOf, send, type Entry, type Question, type RevokeRequest, type SentEvent } from './messages.js';
 
 /** Milliseconds between two answers. Questions that arrive meanwhile share the next answer. */
 const INTERVAL = { keys: 5, all: 500 };
@@ -25,21 +26,17 @@ export class OperatorResponder {
   readonly id = randomUUID();
   private readonly ofKeys = new Questions(INTERVAL.keys, (questions) => this.report(questions));
   private readonly ofAll = new Questions(INTERVAL.all, (questions) => this.report(questions));
+  private readonly ofPast = new Questions(INTERVAL.all, (questions) => this.tellPast(questions));
   private readonly feed: EventFeed;
+  private readonly process: string;
 
   constructor(
     private readonly queues: LockQueues,
     private readonly bus: Bus | undefined,
+    private readonly past: PastEvents,
   ) {
-    const process = processOf(queues.runtime.createOwner());
-    this.feed = new EventFeed(queues.runtime.events, (all, dropped) =>
-      Promise.allSettled(
-        inMessages(all).map(async (events, index, { length }) => {
-          const left = index === length - 1 && dropped > 0 ? { dropped } : {};
-          return bus && send(bus, 'ops:told', { process, events, ...left });
-        }),
-      ),
-    );
+    this.process = processOf(queues.runtime.createOwner());
+    this.feed = new EventFeed(queues.runtime.events, (all, dropped) => this.tell(all, undefined, dropped));
   }
 
   /** A message of another process. */
@@ -53,6 +50,7 @@ export class OperatorResponder {
   close(): Promise<void> {
     this.ofKeys.close();
     this.ofAll.close();
+    this.ofPast.close();
     return this.feed.close();
   }
 
@@ -89,7 +87,8 @@ export class OperatorResponder {
   }
 
   private ask(question: Question): void {
-    if (question.watch) this.feed.watch();
+    if (question.past) this.ofPast.add(question);
+    else if (question.watch) this.feed.watch();
     else (question.keys ? this.ofKeys : this.ofAll).add(question);
   }
 
@@ -98,6 +97,27 @@ export class OperatorResponder {
     this.answer(
       questions.map(({ id }) => id),
       entriesOf(this.queues, keys),
+    );
+  }
+
+  /** What comes later is sent as it happens. */
+  private tellPast(questions: readonly Question[]): void {
+    this.feed.watch();
+    if (this.past.all.length > 0) {
+      void this.tell(
+        this.past.all,
+        questions.map(({ id }) => id),
+      );
+    }
+  }
+
+  private tell(all: readonly SentEvent[], ids?: readonly string[], dropped = 0): Promise<unknown> {
+    const { bus, process } = this;
+    return Promise.allSettled(
+      inMessages(all).map(async (events, index, { length }) => {
+        const left = index === length - 1 && dropped > 0 ? { dropped } : {};
+        return bus && send(bus, 'ops:told', { process, events, ids, ...left });
+      }),
     );
   }
 

@@ -3,7 +3,7 @@ import { checkOptions, integerFrom, oneOf, type Checks } from '../core/model/che
 import type { DoctorOptions, DoctorReport, LocksHealth } from '../core/model/doctor-report.js';
 import { abortedBy, asStoreError, UnsupportedPrimitiveError } from '../core/model/errors.js';
 import { checkKey } from '../core/model/key.js';
-import type { ForceOptions, ForceReply, KeyEvent, KeyName, KeyReport, ListOptions, WatchOptions } from '../core/model/key-report.js';
+import type { ForceOptions, ForceReply, KeyName, KeyReport, ListOptions, WatchOptions } from '../core/model/key-report.js';
 import { ACQUIRE_CHECKS } from '../core/model/options.js';
 import { ownerOf } from '../core/model/owner.js';
 import type { Inspector, KeyState } from '../core/store/inspector.js';
@@ -13,7 +13,7 @@ import { healthOf } from './health.js';
 import { keyReportOf } from './key-reports.js';
 import type { Entry } from './messages.js';
 import { OperatorResponder } from './operator-responder.js';
-import { askAll, watchAll } from './other-processes.js';
+import { askAll, watchAll, type WatchedEvent } from './other-processes.js';
 import { SlowWaits } from './slow-waits.js';
 
 const BATCH = 64;
@@ -55,7 +55,7 @@ export class Operator {
   readonly slowWaits: SlowWaits;
 
   constructor(readonly engine: Engine) {
-    this.responder = new OperatorResponder(engine.queues, engine.store.bus);
+    this.responder = new OperatorResponder(engine.queues, engine.store.bus, engine.past);
     this.slowWaits = new SlowWaits(engine.queues);
   }
 
@@ -101,10 +101,11 @@ export class Operator {
     }
   }
 
-  async *watch(options: WatchOptions = {}): AsyncGenerator<KeyEvent, void, void> {
+  /** @param withPast whether what processes have kept of the past comes, too: events with `firstAt`. */
+  async *watch(options: WatchOptions = {}, withPast = false): AsyncGenerator<WatchedEvent, void, void> {
     checkOptions(options, 'Locks.watch', WATCH_CHECKS);
     const { pattern = '*', signal } = options;
-    yield* watchAll(this, this.matcherOf(pattern), signal);
+    yield* watchAll(this, this.matcherOf(pattern), signal, withPast);
   }
 
   async forceRelease(key: KeyName, options: ForceOptions): Promise<ForceReply> {

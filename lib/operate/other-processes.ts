@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { EventEmitter, on } from 'node:events';
+import { defined } from '../core/model/check-options.js';
 import { UnsupportedPrimitiveError } from '../core/model/errors.js';
 import type { KeyEvent } from '../core/model/key-report.js';
 import { after, isSettledWithin } from '../core/util/clock.js';
@@ -46,26 +47,38 @@ export async function askAll({ engine: { queues, runtime, store }, responder }: 
   return entries;
 }
 
+/** Of the past, it has the time of the first of `count` equal ones. */
+export type WatchedEvent = KeyEvent & { readonly firstAt?: Date };
+
 /** The events of all processes that listen, until the signal aborts. @throws {UnsupportedPrimitiveError} where processes have no messages. */
-export async function* watchAll({ engine }: Operator, matches: RegExp, signal?: AbortSignal): AsyncGenerator<KeyEvent, void, void> {
+export async function* watchAll(
+  { engine }: Operator,
+  matches: RegExp,
+  signal?: AbortSignal,
+  withPast = false,
+): AsyncGenerator<WatchedEvent, void, void> {
   const { events } = engine.runtime;
   const { bus, name } = engine.store;
   if (!bus || !(await bus.open(...events.ofInbox)))
     throw new UnsupportedPrimitiveError(`The processes that use this ${name} store cannot be watched: they get no messages.`);
   const heard = new EventEmitter();
   const stop = await listen(bus, events, (message) => heard.emit('message', message));
+  const id = randomUUID();
   let timer: NodeJS.Timeout | undefined;
-  const ask = (): void => {
-    send(bus, 'ops', { id: randomUUID(), watch: true }).catch(() => undefined);
-    timer = after(WATCH_INTERVAL, ask);
+  const ask = (isFirst: boolean): void => {
+    send(bus, 'ops', { id, watch: true, past: (isFirst && withPast) || undefined }).catch(() => undefined);
+    timer = after(WATCH_INTERVAL, () => ask(false));
   };
-  ask();
+  ask(true);
   try {
     for await (const [message] of on(heard, 'message', { signal }) as AsyncIterable<[Answer | ProcessEvents]>) {
-      if (!('events' in message)) continue;
+      if (!('events' in message) || message.ids?.includes(id) === false) continue;
       const process = ownerPartsOf(`${message.process}:-`);
       const wanted = message.events.filter(({ key }) => matches.test(key));
-      yield* wanted.map((event) => ({ ...event, at: new Date(event.at), ...process }));
+      yield* wanted.map((event) => {
+        const firstAt = event.firstAt === undefined ? undefined : new Date(event.firstAt);
+        return defined({ ...event, at: new Date(event.at), firstAt, ...process });
+      });
       const { dropped: count = 0 } = message;
       if (count > 0) yield { event: 'dropped', key: '', at: new Date(message.events.at(-1)?.at ?? 0), count, ...process };
     }

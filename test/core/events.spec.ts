@@ -247,6 +247,6 @@ describe('events of Locks', () => {
     const { locks, stops } = open();
     for (const stop of stops) stop();
     const { events } = locks['engine'].runtime;
-    expect(events.isAnyHeard).toBe(false);
+    expect(events.needsContext).toBe(false);
   });
 });

@@ -155,6 +155,39 @@ it('equal time-outs are one note, and do not push out what matters', async () =>
   hub.close();
 });
 
+it('what happened before any page was open is shown when one is, once, and says nothing of now', async () => {
+  const store = memoryStore();
+  await locks.close();
+  const other = new Locks(store, { logger: false, visible: true });
+  locks = new Locks(store, { logger: false });
+  const lease = await other.acquire('import', { label: 'Import.run' });
+  await locks.forceRelease({ key: 'import' }, { reason: 'it hangs', by: 'anna', grace: 0 });
+  expect(lease.signal.aborted).toBe(true);
+  await other.acquire('hot');
+  for (let i = 0; i < 3; i++) await expect(locks.acquire('hot', { waitTimeout: 0, label: 'Cart.checkout' })).rejects.toThrow();
+  const hub = hubOf();
+  const page = open(hub, 1e9);
+  const notes: Note[] = [];
+  const stats: Messages['stats'][] = [];
+  await eventually(() => {
+    for (const { event, data } of messagesOf(page)) {
+      if (event === 'notes') notes.push(...(data as Note[]));
+      if (event === 'stats') stats.push(data);
+    }
+    expect(notes.length).toBeGreaterThanOrEqual(2);
+    expect(stats.length).toBeGreaterThanOrEqual(4);
+  });
+  for (const note of [
+    { event: 'forced', key: 'import', label: 'Import.run', by: 'anna', reason: 'it hangs', count: 1 },
+    { event: 'lost', key: 'import', label: 'Import.run', count: 1 },
+    { event: 'timeout', key: 'hot', label: 'Cart.checkout', count: 3 },
+  ])
+    expect(notes).toContainEqual(expect.objectContaining(note));
+  expect(stats.at(-1)).toMatchObject({ numbers: { timeouts: 3, lost: 1, held: 1, waiting: 0 } });
+  hub.close();
+  await other.close();
+});
+
 it('a page that is loaded again within a minute finds the table as it is, and after a minute nothing is followed', async () => {
   let late = 0;
   const real = performance.now.bind(performance);

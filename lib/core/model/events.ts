@@ -96,7 +96,7 @@ type Listener<Payload> = (payload: Payload) => unknown;
 /** Calls listeners and the logger. If one of them fails, no lock breaks. */
 export class LockEventEmitter<Events extends object = LockEvents> {
   private readonly listeners = new Map<keyof Events, Set<{ hear: (event: never) => unknown }>>();
-
+  private ofCalls = 0;
   private readonly log: LockLog;
 
   constructor(logger: LockLogger | LockLog | false, keys?: LogKeys) {
@@ -108,17 +108,22 @@ export class LockEventEmitter<Events extends object = LockEvents> {
     return new LockEventEmitter<Others>(this.log);
   }
 
-  on<E extends keyof Events>(event: E, listener: Listener<Events[E]>): () => void {
+  /** @param ofCall whether the listener needs the async context of the call that asked for the key. */
+  on<E extends keyof Events>(event: E, listener: Listener<Events[E]>, ofCall = true): () => void {
     const listeners = this.listeners.get(event) ?? new Set();
     const entry = { hear: listener };
     this.listeners.set(event, listeners.add(entry));
+    this.ofCalls += Number(ofCall);
     return () => {
-      if (listeners.delete(entry) && listeners.size === 0) this.listeners.delete(event);
+      if (!listeners.delete(entry)) return;
+      this.ofCalls -= Number(ofCall);
+      if (listeners.size === 0) this.listeners.delete(event);
     };
   }
 
-  get isAnyHeard(): boolean {
-    return this.listeners.size > 0;
+  /** Whether waiters must keep the async context of their calls for a listener. */
+  get needsContext(): boolean {
+    return this.ofCalls > 0;
   }
 
   /** Whether the event has listeners. If not, its payload need not be made. */

@@ -63,7 +63,7 @@ export class Waiter extends Caller<AcquireCall> implements LinkedEntry<Waiter> {
   begin(events: LockEventEmitter, key: string, onDeadline: () => void): void {
     this.isWaiting = true;
     // Work of {@link inContext} then runs in the current async context, that of the call that waits, not in that of the call that ends its wait.
-    if (events.isAnyHeard) this.context = new AsyncResource('LockWait', { requireManualDestroy: true });
+    if (events.needsContext) this.context = new AsyncResource('LockWait', { requireManualDestroy: true });
     this.limit(onDeadline);
     if (this.settings.patience > 0 && events.isHeard('waiting')) events.emit('waiting', this.event(key));
   }
@@ -87,13 +87,14 @@ export class Waiter extends Caller<AcquireCall> implements LinkedEntry<Waiter> {
       const line = label === undefined ? error.message : `${label}: ${error.message}`;
       events.debug(line, { key, keys: error.deadlock, label, owner: error.holder });
     }
-    if (!events.isAnyHeard) return;
-    const event = { ...this.event(key), waited: this.waited };
+    const ended = (): LockEvent & { waited: number } => ({ ...this.event(key), waited: this.waited });
     if (error instanceof LockTimeoutError) {
-      events.emit('timeout', { ...event, attempts, holder: error.holder, holderLabel: error.holderLabel, waitTimeout: patience });
-      if (options.onTimeout === 'skip' && guardsBody) events.emit('skipped', event);
-    } else if (error instanceof LockAbortedError) events.emit('aborted', { ...event, reason: error.reason });
-    else events.emit('failed', { ...event, attempts, error });
+      const { holder, holderLabel } = error;
+      if (events.isHeard('timeout')) events.emit('timeout', { ...ended(), attempts, holder, holderLabel, waitTimeout: patience });
+      if (options.onTimeout === 'skip' && guardsBody && events.isHeard('skipped')) events.emit('skipped', ended());
+    } else if (error instanceof LockAbortedError) {
+      if (events.isHeard('aborted')) events.emit('aborted', { ...ended(), reason: error.reason });
+    } else if (events.isHeard('failed')) events.emit('failed', { ...ended(), attempts, error });
   }
 
   inContext(work: () => void): void {

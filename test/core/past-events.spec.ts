@@ -1,0 +1,54 @@
+import { createHook } from 'node:async_hooks';
+import { Locks, StoreError } from 'nestjs-distributed-lock/core';
+import { memoryStore } from 'nestjs-distributed-lock/memory';
+import { LockEventEmitter } from '../../lib/core/model/events.js';
+import { PastEvents } from '../../lib/core/model/past-events.js';
+import { eventually } from '../support/eventually.js';
+
+const common = { kind: 'mutex', label: 'Cart.checkout', waited: 1, attempts: 1 } as const;
+const timeout = { ...common, holder: undefined, holderLabel: undefined, waitTimeout: 1 };
+const forced = { key: 'import', owner: 'jobs@a:1:uuid', token: 1, by: 'anna', reason: 'it hangs' };
+
+it('what matters stays through a storm, in less than 50 kB', () => {
+  const events = new LockEventEmitter(false);
+  const past = new PastEvents(events);
+  events.emit('forced', forced);
+  for (let i = 0; i < 700; i++) events.emit('timeout', { ...timeout, key: 'hot' });
+  expect(past.all).toMatchObject([
+    { event: 'timeout', key: 'hot', label: 'Cart.checkout', count: 700 },
+    { event: 'forced', key: 'import', by: 'anna', reason: 'it hangs', count: 1 },
+  ]);
+  for (let i = 0; i < 2_000; i++) {
+    const key = `${i}`.padEnd(512, '-');
+    const error = new StoreError('x'.repeat(10_000), { key, transient: true });
+    events.emit('timeout', { ...timeout, key });
+    events.emit('failed', { ...common, key, error });
+    events.emit('timeout', { ...timeout, key: `${i}` });
+  }
+  expect(past.all).toContainEqual(expect.objectContaining({ event: 'forced', key: 'import' }));
+  expect(past.all).toContainEqual(expect.objectContaining({ event: 'timeout', key: '1999' }));
+  expect(past.all.length).toBeLessThanOrEqual(200);
+  expect(JSON.stringify(past.all).length).toBeLessThan(50_000);
+});
+
+it('a process that nobody watches makes no event for a call that gets its key, waits for it, or is called off', async () => {
+  const locks = new Locks(memoryStore(), { logger: false });
+  const emit = jest.spyOn(LockEventEmitter.prototype, 'emit');
+  const contexts: string[] = [];
+  const hook = createHook({ init: (_id, type) => void contexts.push(type) }).enable();
+  const cancel = new AbortController();
+  const first = await locks.acquire('key');
+  const waits = [1, 2].map(() => locks.acquire('key', { waitTimeout: 60_000 }));
+  const calledOff = locks.acquire('key', { waitTimeout: 60_000, signal: cancel.signal }).catch((error: Error) => error.name);
+  await eventually(async () => (await locks.inspect('key')).waiters[0]?.told?.length === 3);
+  cancel.abort();
+  expect(await calledOff).toBe('LockAbortedError');
+  await first.release();
+  for (const lease of waits) await (await lease).release();
+  hook.disable();
+  expect(emit).not.toHaveBeenCalled();
+  expect(contexts).not.toContain('LockWait');
+  expect(await locks.tryAcquire('key').then((lease) => lease?.release())).toBe(true);
+  emit.mockRestore();
+  await locks.close();
+});
