@@ -1,7 +1,8 @@
 import type { DoctorReport } from '../core/model/doctor-report.js';
 import type { KeyEvent, KeyReport } from '../core/model/key-report.js';
 import { processOf } from '../core/model/owner.js';
-import { idle, now } from '../core/util/clock.js';
+import { onAbort } from '../core/util/abort.js';
+import { after, idle, now } from '../core/util/clock.js';
 import type { Locks } from '../locks.js';
 import type { WatchedEvent } from '../operate/other-processes.js';
 import { SeenTwice } from '../operate/wait-graph.js';
@@ -101,7 +102,11 @@ export class Follower {
     const words = (text.startsWith(namespace) ? text.slice(namespace.length) : text).split(/\s+/).join('*');
     const begunAt = now();
     let found = 0;
-    const signal = AbortSignal.any([this.signal, AbortSignal.timeout(LONGEST_SEARCH)]);
+    // `AbortSignal.any` leaks on Node 22 and before.
+    const end = new AbortController();
+    const { signal } = end;
+    const timer = after(LONGEST_SEARCH, () => end.abort());
+    const forget = onAbort(this.signal, () => end.abort());
     try {
       for await (const report of locks.list({ pattern: `*${words}*`, state: 'used', limit: MOST_FOUND, signal })) {
         table.replace(store, report, begunAt);
@@ -111,6 +116,9 @@ export class Follower {
     } catch (error) {
       if (signal.aborted) return { found, isWhole: false };
       throw error;
+    } finally {
+      clearTimeout(timer);
+      forget();
     }
   }
 

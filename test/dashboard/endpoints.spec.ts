@@ -11,7 +11,13 @@ import {
 } from '@nestjs/common';
 import { APP_GUARD, APP_INTERCEPTOR, Reflector } from '@nestjs/core';
 import { LockConfigError, type Lease } from 'nestjs-distributed-lock/core';
-import { basicAuth, DistributedLockDashboardModule, type DistributedLockDashboardOptions } from 'nestjs-distributed-lock/dashboard';
+import {
+  basicAuth,
+  DistributedLockDashboardModule,
+  type DistributedLockDashboardOptions,
+  type Verdict,
+} from 'nestjs-distributed-lock/dashboard';
+import { once } from 'node:events';
 import type { Socket } from 'node:net';
 import { map } from 'rxjs';
 import { ADAPTERS, serve, type Adapter, type Answer } from '../integrations/http-app.js';
@@ -372,6 +378,31 @@ it('one person opens ten pages at most, which lock nobody else out, and another 
   expect((await stream()).status).toBe(200);
   pages[7]!.close();
   await eventually(async () => (await stream(as('anna'))).status === 200);
+});
+
+it.each<[Verdict, number]>([
+  [true, 1],
+  [{ by: 'anna' }, 0],
+])('the log warns once if the right to release has no name: %p', async (verdict, times) => {
+  const { locks, stream } = await open('express', { authorize: () => verdict });
+  const warned = jest.spyOn(locks.log, 'warn');
+  for (let i = 0; i < 2; i++) await (await stream()).message('hello');
+  expect(warned.mock.calls.filter(([code]) => code === 'NDL_NO_OPERATOR')).toHaveLength(times);
+});
+
+it('a search that takes ten seconds is given up', async () => {
+  const { at, locks, stream } = await open('express');
+  const page = await stream();
+  await page.message('stats', ({ listings }) => listings['default']?.state === 'whole');
+  let signal: AbortSignal | undefined;
+  jest.spyOn(locks, 'list').mockImplementationOnce(async function* (options) {
+    signal = options?.signal;
+    await once(signal!, 'abort');
+    throw new Error('It was aborted.');
+  });
+  expect((await at('/find?store=default&text=a')).body).toEqual({ found: 0, isWhole: false });
+  expect(signal?.aborted).toBe(true);
+  jest.restoreAllMocks();
 });
 
 it('a request for the head of the stream ends', async () => {

@@ -23,6 +23,7 @@ export const WARNINGS = {
   NDL_ASKED_BACK: 'warn',
   NDL_TAKEN: 'warn',
   NDL_HELD_BY_HAND: 'warn',
+  NDL_NO_OPERATOR: 'warn',
   NDL_NOT_RELEASED: 'warn',
   NDL_RELEASED_EARLY: 'warn',
   NDL_LATE_TERM: 'warn',
