@@ -51,7 +51,8 @@ function demoServer(): Server {
   const put = (key: string, process: string, label: string, age: number, waiters = 0): void => {
     const waitingSince = waiters > 0 ? Date.now() - Math.min(age, 3 * MINUTE) : null;
     const kind = key.endsWith('-leader') ? 'leader election' : 'mutex';
-    rows.set(key, { store, key, kind, holder: party(process, label, age), holders: 1, waiters, waitingSince });
+    const waitingIn = waiters > 0 ? PROCESSES.slice(0, 3).map((name) => `${name}:1`) : [];
+    rows.set(key, { store, key, kind, holder: party(process, label, age), holders: 1, waiters, waitingSince, waitingIn });
   };
   const putUsual = (): void => put(`shop-stock-${random(1e6)}`, pick(PROCESSES.slice(0, 6)), pick(LABELS), random(9_000));
   for (const row of ROWS) put(...row);

@@ -19,6 +19,8 @@ export interface Row extends RowName {
   readonly waiters: number;
   /** Since when the first waiter waits. */
   readonly waitingSince: number | null;
+  /** The processes of the waiters, some of them at least. */
+  readonly waitingIn: readonly string[];
 }
 
 export interface Party {

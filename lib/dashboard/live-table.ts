@@ -10,6 +10,9 @@ const KINDS: Readonly<Record<NonNullable<KeyEvent['kind']>, KeyKind>> = {
   semaphore: 'semaphore',
 };
 
+/** Waiters of a key whose processes the search finds. */
+const MOST_SEARCHED = 100;
+
 /** A caller that waits. */
 interface Waiting {
   readonly process: string;
@@ -199,8 +202,9 @@ export class LiveTable {
     const holder = first && { ...first, saidAt: first.isSilent ? first.saidAt : null };
     // Not as arguments, of which there may be too many.
     const waitingSince = waiting.reduce<number | null>((first, { since }) => Math.min(first ?? since, since), null);
+    const waitingIn = [...new Set(waiting.slice(0, MOST_SEARCHED).map(({ process }) => process))];
     const shown = kind === 'mutex' && key.endsWith('-leader') ? 'leader election' : kind;
-    return { store, key: this.nameOf(key), kind: shown, holder, holders: holders.size, waiters: waitersOf(live), waitingSince };
+    return { store, key: this.nameOf(key), kind: shown, holder, holders: holders.size, waiters: waitersOf(live), waitingSince, waitingIn };
   }
 }
 

@@ -33,7 +33,7 @@ it('a key has a row while it is held or waited for', () => {
   expect(takeChanges()).toEqual({ put: [], drop: [] });
   happens('waiting', { label: 'Orders.cancel' });
   happens('released', { owner: OWNER, fencingToken: 1 });
-  expect(takeChanges()).toMatchObject({ put: [{ holder: null, waiters: 1, waitingSince: 1_000_000 }], drop: [] });
+  expect(takeChanges()).toMatchObject({ put: [{ holder: null, waiters: 1, waitingSince: 1_000_000, waitingIn: ['shop@a:1'] }], drop: [] });
   happens('timeout', { label: 'Orders.cancel' });
   expect(takeChanges()).toEqual({ put: [], drop: [{ store: 'default', key: 'order:42' }] });
   expect(table.keys.size).toBe(0);

@@ -126,7 +126,9 @@ export function visibleRows({ rows }: Data, view: View, now: number, among: Iter
   const isMeant = (row: Line): boolean => {
     if ((store && row.store !== store) || passes[filter]?.(row) === false) return false;
     if (!query) return true;
-    const text = [row.key, row.store, row.kind, row.holder?.label, row.holder && processOf(row.holder)].join(' ').toLowerCase();
+    const text = [row.key, row.store, row.kind, row.holder?.label, row.holder && processOf(row.holder), ...row.waitingIn]
+      .join(' ')
+      .toLowerCase();
     return words.every((word) => (word[0] === '^' ? row.key.toLowerCase().startsWith(word.slice(1)) : text.includes(word)));
   };
   const found = [...among].filter(isMeant);
@@ -153,7 +155,7 @@ export function inFrozenOrder(frozen: readonly Line[], data: Data, view: View, n
   const shown = new Set<string>();
   const kept = frozen.map((row): Line => {
     shown.add(row.id);
-    return data.rows.get(row.id) ?? { ...row, kind: 'free', holder: null, holders: 0, waiters: 0, waitingSince: null };
+    return data.rows.get(row.id) ?? { ...row, kind: 'free', holder: null, holders: 0, waiters: 0, waitingSince: null, waitingIn: [] };
   });
   return [...kept, ...visibleRows(data, view, now, [...data.rows.values()].filter(({ id }) => !shown.has(id)))]; // prettier-ignore
 }

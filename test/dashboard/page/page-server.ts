@@ -91,7 +91,7 @@ export async function startPageServer(play: Play = {}): Promise<PageServer> {
     },
     'GET /ops/locks/key': (_request, response, query) => {
       const name = { store: query.get('store') ?? '', key: query.get('key') ?? '' };
-      const row = rows.get(name.key) ?? { ...name, kind: 'free', holder: null, holders: 0, waiters: 0, waitingSince: null };
+      const row = rows.get(name.key) ?? { ...name, kind: 'free', holder: null, holders: 0, waiters: 0, waitingSince: null, waitingIn: [] };
       json(response, keyAnswer(row, { at: Date.now(), ...play.key?.(name) }));
     },
     'GET /ops/locks/find': (_request, response, query) => {

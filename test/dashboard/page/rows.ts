@@ -20,7 +20,7 @@ export function party(given: Partial<Party> = {}): Party {
 }
 
 export function row(key: string, given: Partial<Row> = {}): Row {
-  return { store: 'default', key, kind: 'mutex', holder: party(), holders: 1, waiters: 0, waitingSince: null, ...given };
+  return { store: 'default', key, kind: 'mutex', holder: party(), holders: 1, waiters: 0, waitingSince: null, waitingIn: [], ...given };
 }
 
 export function hello(given: Partial<Messages['hello']> = {}): Messages['hello'] {

@@ -58,11 +58,15 @@ describe('the table', () => {
     expect(keysOf(data, { sort: 'age' })[0]).toBe('old');
   });
 
-  it('finds all words of the search in the key, the label and the process', () => {
-    const data = dataOf(row('order:42'), row('order:43', { holder: party({ app: 'billing', host: 'f1', label: 'Invoice.book' }) }));
+  it('finds all words of the search in the key, the label, and the processes of the holder and the waiters', () => {
+    const data = dataOf(
+      row('order:42', { waiters: 1, waitingIn: ['jobs@b7:1'] }),
+      row('order:43', { holder: party({ app: 'billing', host: 'f1', label: 'Invoice.book' }) }),
+    );
     expect(keysOf(data, { query: 'ORDER' })).toHaveLength(2);
     expect(keysOf(data, { query: 'order book' })).toEqual(['order:43']);
     expect(keysOf(data, { query: 'billing@f1:1' })).toEqual(['order:43']);
+    expect(keysOf(data, { query: 'jobs@b7:1' })).toEqual(['order:42']);
     expect(keysOf(data, { query: 'order nothing' })).toEqual([]);
   });
 
