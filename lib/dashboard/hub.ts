@@ -21,6 +21,8 @@ const GOODBYE = 5_000;
 const LINGER = 60_000;
 /** Rows of a message: other work goes on between two of them. */
 const PART = 500;
+/** Seconds of changes that a page has not read. */
+const MOST_TODO = 30;
 /** Pages, of all people, and of one. Those without a name share half of the places. */
 const MOST_STREAMS = 100;
 const MOST_OF_ONE = 10;
@@ -35,10 +37,8 @@ interface Stream {
   isFull: boolean;
   /** It has no row yet. */
   isFirst: boolean;
-  /** Keys of the table that it does not have yet; `undefined`: none. The iterator also finds those that are new. */
-  rest: Iterator<string> | undefined;
-  /** Keys whose rows it has as they were. */
-  readonly pending: Set<string>;
+  /** Keys whose rows it does not have as they are: all keys first, also those that are new meanwhile, and the changes of each second. */
+  todo: Iterator<string>[];
 }
 
 /** Follows the stores for all pages that are open. While none is, it asks nothing and receives nothing. */
@@ -74,8 +74,7 @@ export class Hub {
   /** Sends a page all that it needs, until it goes. */
   open(response: ServerResponse, hello: Omit<Messages['hello'], 'version' | 'now' | 'stores'>): void {
     const endsAt = now() + LONGEST_STREAM;
-    const rest = this.table.keys.keys();
-    const stream: Stream = { response, by: hello.me.by, endsAt, isFull: false, isFirst: true, rest, pending: new Set() };
+    const stream: Stream = { response, by: hello.me.by, endsAt, isFull: false, isFirst: true, todo: [this.table.keys.keys()] };
     this.streams.add(stream);
     response.on('close', () => this.leave(stream)).on('error', () => response.destroy());
     response.on('drain', () => {
@@ -191,8 +190,10 @@ export class Hub {
         this.end(stream);
         continue;
       }
-      if (!stream.isFull && isUpToDate(stream) && delta !== undefined) write(stream, delta);
-      else for (const id of changes) stream.pending.add(id);
+      if (!stream.isFull && stream.todo.length === 0 && delta !== undefined) write(stream, delta);
+      else if (changes.size > 0) stream.todo.push(changes.keys());
+      // It reads so slowly that all is less.
+      if (stream.todo.length > MOST_TODO) Object.assign(stream, { isFirst: true, todo: [this.table.keys.keys()] });
       if (!stream.isFull) write(stream, others);
     }
     void this.pump();
@@ -202,12 +203,12 @@ export class Hub {
   private async pump(): Promise<void> {
     if (this.isPumping) return;
     this.isPumping = true;
-    const next = (): Stream | undefined => [...this.streams].find((stream) => !stream.isFull && !isUpToDate(stream));
+    const next = (): Stream | undefined => [...this.streams].find(({ isFull, todo }) => !isFull && todo.length > 0);
     for (let stream = next(); stream; stream = next()) {
       const ids = nextOf(stream);
       const { isFirst } = stream;
       stream.isFirst = false;
-      write(stream, textOf('delta', this.table.deltaOf(ids, isFirst)));
+      if (isFirst || ids.length > 0) write(stream, textOf('delta', this.table.deltaOf(ids, isFirst)));
       await new Promise(setImmediate);
     }
     this.isPumping = false;
@@ -231,21 +232,12 @@ export class Hub {
   }
 }
 
-function isUpToDate({ isFirst, rest, pending }: Stream): boolean {
-  return !isFirst && rest === undefined && pending.size === 0;
-}
-
 /** The keys of the next message. */
-function nextOf(stream: Stream): string[] {
+function nextOf({ todo }: Stream): string[] {
   const ids: string[] = [];
-  for (const id of stream.pending) {
-    if (ids.length === PART) break;
-    stream.pending.delete(id);
-    ids.push(id);
-  }
-  while (stream.rest && ids.length < PART) {
-    const next = stream.rest.next();
-    if (next.done) stream.rest = undefined;
+  while (todo[0] && ids.length < PART) {
+    const next = todo[0].next();
+    if (next.done) todo.shift();
     else ids.push(next.value);
   }
   return ids;

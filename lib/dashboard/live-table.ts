@@ -37,15 +37,19 @@ export interface LiveKey {
   changedAt: number;
   /** Its row as JSON, which is made once for all pages; `undefined`: it has changed since. */
   text: string | undefined;
-  /** The processes of its holders. */
-  processes: readonly string[];
+  /** The processes of its holders, and whether they are silent. */
+  processes: readonly (readonly [name: string, isSilent: boolean])[];
 }
 
 /** The keys that are held or waited for, as events and reports say. Events come at once, and may be lost; reports are true, and cost a request. */
 export class LiveTable {
   readonly keys = new Map<string, LiveKey>();
   private changed = new Set<string>();
+  /** Those that are neither held nor waited for any more. */
+  private readonly unused = new Set<string>();
   private readonly waitedFor = new Set<LiveKey>();
+  /** How many keys each process holds, and for how many it is silent. */
+  private readonly holding = new Map<string, { holds: number; silent: number }>();
 
   /** @param nameOf hides what keys say, if the app wants that. */
   constructor(private readonly nameOf = (key: string): string => key) {}
@@ -99,7 +103,8 @@ export class LiveTable {
   takeChanges(): Set<string> {
     const changes = this.changed;
     this.changed = new Set();
-    for (const id of changes) if (!isUsed(this.keys.get(id)!)) this.keys.delete(id);
+    for (const id of this.unused) this.keys.delete(id);
+    this.unused.clear();
     return changes;
   }
 
@@ -123,24 +128,26 @@ export class LiveTable {
   /** How many hold and wait, and which processes. */
   census(): { held: number; waiting: number; processes: ProcessState[] } {
     let [held, waiting] = [0, 0];
-    const all = new Map<string, { name: string; isSilent: boolean; holds: number; waits: number }>();
-    const of = (name: string): { name: string; isSilent: boolean; holds: number; waits: number } => {
-      const known = all.get(name) ?? { name, isSilent: false, holds: 0, waits: 0 };
-      all.set(name, known);
-      return known;
-    };
-    for (const { holders, processes, waiting: callers, more } of this.keys.values()) {
-      held += holders.size;
-      waiting += callers.length + more;
-      const parties = holders.values();
-      for (const name of processes) {
-        const process = of(name);
-        process.holds++;
-        process.isSilent ||= parties.next().value!.isSilent;
+    const all = new Map<string, ProcessState & { waits: number }>();
+    for (const [name, { holds, silent }] of this.holding) {
+      held += holds;
+      all.set(name, { name, isSilent: silent > 0, holds, waits: 0 });
+    }
+    for (const live of this.waitedFor) {
+      waiting += waitersOf(live);
+      for (const { process: name } of live.waiting) {
+        const process = all.get(name) ?? { name, isSilent: false, holds: 0, waits: 0 };
+        process.waits++;
+        all.set(name, process);
       }
-      for (const { process } of callers) of(process).waits++;
     }
     return { held, waiting, processes: [...all.values()] };
+  }
+
+  private count([name, isSilent]: readonly [string, boolean], by: 1 | -1): void {
+    const { holds, silent } = this.holding.get(name) ?? { holds: 0, silent: 0 };
+    if (holds + by === 0) this.holding.delete(name);
+    else this.holding.set(name, { holds: holds + by, silent: silent + by * Number(isSilent) });
   }
 
   private follow(live: LiveKey, event: KeyEvent): void {
@@ -170,9 +177,14 @@ export class LiveTable {
 
   /** It has changed. */
   private touch(live: LiveKey): void {
+    const id = idOf(live.store, live.key);
     live.text = undefined;
-    this.changed.add(idOf(live.store, live.key));
-    live.processes = [...live.holders.keys()].map(processOf);
+    this.changed.add(id);
+    if (isUsed(live)) this.unused.delete(id);
+    else this.unused.add(id);
+    for (const holder of live.processes) this.count(holder, -1);
+    live.processes = Array.from(live.holders.values(), ({ owner, isSilent }) => [processOf(owner), isSilent]);
+    for (const holder of live.processes) this.count(holder, 1);
     if (waitersOf(live) > 0) this.waitedFor.add(live);
     else if (this.waitedFor.delete(live)) live.report = undefined;
   }

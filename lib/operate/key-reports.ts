@@ -11,11 +11,18 @@ import type { Entry, SentReport } from './messages.js';
 
 /** Callers of one queue that are reported one by one; of the others only the number is. */
 const MOST_WAITERS = 20;
+/** Keys that are reported without a pause. */
+const PART = 500;
 
-/** The reports of this process on these keys, or on all. */
-export function entriesOf(queues: LockQueues, keys?: ReadonlySet<string>): Entry[] {
-  const isAsked = ({ key }: { readonly key: string }): boolean => keys?.has(key) ?? true;
-  return [...queues.all.filter(isAsked).flatMap(entriesOfQueue), ...[...queues.kept.values()].filter(isAsked).map(entryOfKept)];
+/** The reports of this process on these keys, or on all: in parts, between which other work goes on. There is one part at least. */
+export async function* entriesOf(queues: LockQueues, keys?: ReadonlySet<string>): AsyncGenerator<{ entries: Entry[]; isLast: boolean }> {
+  const all = [...queues.all, ...queues.kept.values()].filter(({ key }) => keys?.has(key) ?? true);
+  for (let end = PART; ; end += PART) {
+    const part = all.slice(end - PART, end);
+    yield { entries: part.flatMap((each) => ('owner' in each ? entryOfKept(each) : entriesOfQueue(each))), isLast: end >= all.length };
+    if (end >= all.length) return;
+    await new Promise(setImmediate);
+  }
 }
 
 function entryOfKept({ key, owner, label, grantedAt, fencingToken, keepUntil, isHandedOver }: KeptKey): Entry {

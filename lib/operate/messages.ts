@@ -86,7 +86,6 @@ const isEvent = record({
 const isAnswer = record({
   ids: listOf(isName),
   changed: optional(listOf(isName)),
-  responder: isName,
   connection: isName,
   entries: listOf(isEntry),
   goesOn: isBoolean,

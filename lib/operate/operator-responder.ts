@@ -24,8 +24,8 @@ const MOST_ENTRIES = 256;
 /** Answers the questions and requests of operators to this process. It sends nothing unless it is asked. */
 export class OperatorResponder {
   readonly id = randomUUID();
-  private readonly ofKeys = new Questions(INTERVAL.keys, (questions) => this.report(questions));
-  private readonly ofAll = new Questions(INTERVAL.all, (questions) => this.report(questions));
+  private readonly ofKeys = new Questions(INTERVAL.keys, (questions) => void this.report(questions));
+  private readonly ofAll = new Questions(INTERVAL.all, (questions) => void this.report(questions));
   private readonly ofPast = new Questions(INTERVAL.all, (questions) => this.tellPast(questions));
   private readonly feed: EventFeed;
   private readonly process: string;
@@ -87,17 +87,17 @@ export class OperatorResponder {
   }
 
   private ask(question: Question): void {
+    // One of this process, which has its own answer.
+    if (question.id.startsWith(this.id)) return;
     if (question.past) this.ofPast.add(question);
     else if (question.watch) this.feed.watch();
     else (question.keys ? this.ofKeys : this.ofAll).add(question);
   }
 
-  private report(questions: readonly Question[]): void {
+  private async report(questions: readonly Question[]): Promise<void> {
     const keys = questions[0]?.keys && new Set(questions.flatMap((question) => question.keys ?? []));
-    this.answer(
-      questions.map(({ id }) => id),
-      entriesOf(this.queues, keys),
-    );
+    const ids = questions.map(({ id }) => id);
+    for await (const { entries, isLast } of entriesOf(this.queues, keys)) this.answer(ids, entries, undefined, isLast);
   }
 
   /** What comes later is sent as it happens. */
@@ -121,11 +121,11 @@ export class OperatorResponder {
     );
   }
 
-  private answer(ids: readonly string[], entries: readonly Entry[], changed?: readonly string[]): void {
-    const { bus, id: responder } = this;
+  private answer(ids: readonly string[], entries: readonly Entry[], changed?: readonly string[], isLast = true): void {
+    const { bus } = this;
     if (!bus) return;
     inMessages(entries).forEach((part, index, { length }) => {
-      const answer = { ids, changed, responder, connection: bus.connection, entries: part, goesOn: index < length - 1 };
+      const answer = { ids, changed, connection: bus.connection, entries: part, goesOn: !isLast || index < length - 1 };
       send(bus, 'ops:told', answer).catch(() => undefined);
     });
   }

@@ -18,17 +18,18 @@ const WATCH_INTERVAL = 2_000;
 /** Asks all processes what they know of these keys, or of all. It does not wait long for a process that does not answer. */
 export async function askAll({ engine: { queues, runtime, store }, responder }: Operator, keys?: readonly string[]): Promise<Entry[]> {
   const wanted = keys && new Set(keys);
-  const entries = entriesOf(queues, wanted);
+  const entries: Entry[] = [];
+  for await (const part of entriesOf(queues, wanted)) entries.push(...part.entries);
   const { events } = runtime;
   const { bus } = store;
   if (!bus || !(await bus.open(...events.ofInbox))) return entries;
-  const id = randomUUID();
+  const id = `${responder.id}/${randomUUID().slice(0, 8)}`;
   const done = new Set<string>();
   let expected = Infinity;
   let endIfAll = (): unknown => undefined;
   const all = new Promise<void>((resolve) => (endIfAll = () => done.size >= expected && resolve()));
   const stop = await listen(bus, events, (answer) => {
-    if ('events' in answer || !answer.ids.includes(id) || answer.responder === responder.id) return;
+    if ('events' in answer || !answer.ids.includes(id)) return;
     // It may answer the questions of other operators, too.
     entries.push(...answer.entries.filter(({ key }) => wanted?.has(key) ?? true));
     if (!answer.goesOn && answer.connection !== bus.connection) done.add(answer.connection);

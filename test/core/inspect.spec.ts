@@ -3,9 +3,11 @@ import { Locks, StoreError, UnsupportedPrimitiveError, type Bus, type LockStore,
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { gate } from '../../lib/testing/store/gate.js';
 import { eventually } from '../support/eventually.js';
-import { passTime } from '../support/virtual-time.js';
+import { afterTurns, passTime } from '../support/virtual-time.js';
 import { firstTurnAfterStandingStill, pause } from '../support/time.js';
 
+// A process reports many keys in several turns of the event loop.
+afterTurns(2);
 const opened: Locks[] = [];
 afterEach(() => Promise.all(opened.splice(0).map((locks) => locks.close())));
 
@@ -197,4 +199,26 @@ it('a list of sixteen times as many keys costs about sixteen times as much', asy
   await costOf(1_000);
   // If each key were looked for among the answers for all keys, it would be 75 times as much.
   expect((await costOf(16_000)) / (await costOf(1_000))).toBeLessThan(36);
+});
+
+it('a process reports many keys in parts, between which other work goes on', async () => {
+  const store = memoryStore();
+  const [operator, holder] = [open(store), open(store, { visible: true })];
+  for (let index = 0; index < 2_000; index++) await holder.acquire(`key-${index}`, { label: 'Work' });
+  let turn = 0;
+  const turns = new Set<number>();
+  const bus = store.bus!;
+  const publish = bus.publish.bind(bus);
+  jest.spyOn(bus, 'publish').mockImplementation((topic, text) => {
+    if (topic === 'ops:told') turns.add(turn);
+    return publish(topic, text);
+  });
+  let isOver = false;
+  const count = (): void => void (isOver || setImmediate(() => (turn++, count())));
+  count();
+  let found = 0;
+  for await (const { holders } of operator.list({ limit: 2_000 })) found += Number(holders[0]?.told?.label === 'Work');
+  isOver = true;
+  expect(found).toBe(2_000);
+  expect(turns.size).toBeGreaterThanOrEqual(4);
 });

@@ -22,7 +22,6 @@ it('no text makes a reader of messages throw', () => {
     'reason',
     'by',
     'isOver',
-    'responder',
     'entries',
     'events',
     'process',

@@ -22,7 +22,7 @@ const SEED = 20_251_123;
 const OWNER = 'app@host:1:00000000-0000-4000-8000-000000000000';
 const PART = 'x'.repeat(36);
 const TELLER = { label: 'Shop.sell', since: 0, token: 1, patienceLeft: null, waiting: 1, oldestWait: 5, holding: ['uuid key'] };
-const ANSWER = { version: 1, ids: ['id'], responder: 'responder', connection: 'inbox', entries: [{ key: 'key', owner: OWNER, holder: TELLER }], goesOn: false }; // prettier-ignore
+const ANSWER = { version: 1, ids: ['id'], connection: 'inbox', entries: [{ key: 'key', owner: OWNER, holder: TELLER }], goesOn: false }; // prettier-ignore
 const OPERATORS = [
   { version: 1, id: 'id', keys: ['key'] },
   { version: 1, id: 'id', watch: true },
