@@ -161,13 +161,13 @@ export class Follower {
     const isKnown = ['whole', 'cut'].includes(this.listing.state);
     let state: Listing['state'] = 'failed';
     try {
-      for await (const report of locks.list({ state: 'used', limit: MOST_KEYS, signal: this.signal })) {
+      for await (const report of locks.list({ state: 'used', limit: MOST_KEYS + 1, signal: this.signal })) {
         listed.add(report.key);
         table.replace(store, report, begunAt);
         if (!isKnown) this.listing = { state: 'under way', keys: listed.size, hasEvents: this.isWatching };
         if (listed.size % YIELD === 0) await idle(0);
       }
-      state = listed.size < MOST_KEYS ? 'whole' : 'cut';
+      state = listed.size <= MOST_KEYS ? 'whole' : 'cut';
       if (state === 'whole') table.keepOnly(store, listed, begunAt);
     } catch {
       // `askHealth` says why.
