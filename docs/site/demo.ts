@@ -62,7 +62,7 @@ function demoServer(): Server {
     {
       kind: 'deadlock',
       row: { store, key: 'order:42' },
-      text: 'Deadlock: OrderService.pay of shop@a3 holds order:42 and waits for stock:9; InvoiceService.book of billing@f1 holds stock:9 and waits for order:42.',
+      text: 'Deadlock: OrderService.pay of shop@a3 holds order:42 and waits for stock:9; InvoiceService.book of billing@f1 holds stock:9 and waits for order:42. The first wait ends in 23 s. Take one of the keys away to end it.',
     },
     {
       kind: 'silent',

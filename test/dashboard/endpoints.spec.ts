@@ -398,7 +398,7 @@ it('a search that takes ten seconds is given up', async () => {
   jest.spyOn(locks, 'list').mockImplementationOnce(async function* (options) {
     signal = options?.signal;
     await once(signal!, 'abort');
-    throw new Error('It was aborted.');
+    yield await Promise.reject<never>(new Error('It was aborted.'));
   });
   expect((await at('/find?store=default&text=a')).body).toEqual({ found: 0, isWhole: false });
   expect(signal?.aborted).toBe(true);

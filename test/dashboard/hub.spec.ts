@@ -184,6 +184,9 @@ it('what happened before any page was open is shown when one is, once, and says 
   ])
     expect(notes).toContainEqual(expect.objectContaining(note));
   expect(stats.at(-1)).toMatchObject({ numbers: { timeouts: 3, lost: 1, held: 1, waiting: 0 } });
+  const at = new Date();
+  hub.happened('default', { app: 'shop', host: 'a', pid: 1, event: 'lost', key: 'gone', at, firstAt: at });
+  expect(hub.liveKey('default', 'gone')).toBeUndefined();
   hub.close();
   await other.close();
 });

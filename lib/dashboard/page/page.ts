@@ -123,7 +123,7 @@ export function startPage(server: Server): void {
     return html`<div class="tools">
       <input id="search" type="search" aria-label="Search" placeholder="/ search key, label, host; ^prefix" .value=${view.query} @input=${onSearch} />
       <div role="group" aria-label="Filter">
-        ${filters.map((filter) => html`<button aria-pressed=${filter === view.filter} @click=${() => app.show({ filter })}>${filter}</button>`)}
+        ${filters.map((filter) => html`<button aria-pressed=${filter === view.filter} @click=${() => app.show({ filter })}>${filter}</button> `)}
       </div>
       ${narrow.matches ? html`<label>Sort ${choice(columns, view.sort, (sort) => app.show({ sort: sort as Column }))}</label>` : nothing}
       <span>${rows.length} of ${data.rows.size} keys${isLive || heardAt === 0 ? '' : html` <b class="warn">as of ${timeOf(heardAt)}</b>`}</span>

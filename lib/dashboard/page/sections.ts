@@ -20,7 +20,7 @@ export function noteLine({ at, firstAt, count, event, by, label, process, reason
   const after = held === null ? '' : ` after ${exactSpan(held)}`;
   const [start, end] = [timeOf(firstAt), timeOf(at)];
   const times = count > 1 ? ` × ${count}, ${start}–${end}` : after;
-  return html`<li><time>${end}</time> <b>${WORDS[event]}</b>${times} ${link} ${label && visible(label)} ${visible(process)}${by !== null && ` by ${visible(by)}`}${reason && `: ${visible(reason)}`}</li>`;
+  return html`<li><time>${end}</time> <b>${WORDS[event]}</b>${times} ${link} ${label && visible(label)} ${visible(process)}${by && ` by ${visible(by)}`}${reason && `: ${visible(reason)}`}</li>`;
 }
 
 /** The alarms of now, and the advice of the doctor, which may stay. */

@@ -39,6 +39,7 @@ it('the lists below the table say the same: leaders, chains, processes, events',
     .first()
     .waitFor();
   await lines.filter({ hasText: /CartService\.checkout: 15 min/ }).waitFor();
+  expect(await page.locator('#page').innerText()).not.toMatch(/false|null|undefined|NaN/);
 });
 
 it('a key of another program is text, whatever it contains', async () => {
