@@ -9,8 +9,6 @@ export interface App {
   readonly data: Data;
   readonly view: View;
   readonly server: Server;
-  /** Whether the data are of now. */
-  readonly isLive: boolean;
   /** Grows with each change of the data, and each second. */
   readonly version: number;
   /** The time by the clock of the server. It stands still while nothing is heard of the server. */

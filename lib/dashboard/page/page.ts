@@ -18,8 +18,6 @@ export function startPage(server: Server): void {
   const data = emptyData();
   const spoken = new Set<string>();
   const page = document.getElementById('page') as HTMLElement;
-  let view: View = readAddress(location.search);
-  let version = 0;
   let frame = 0;
   let isLive = false;
   let connection = 'connecting…';
@@ -27,23 +25,16 @@ export function startPage(server: Server): void {
   let heardAt = 0;
   let announcement: string[] = [];
 
-  const app: App = {
+  const app = {
     data,
     server,
-    get view() {
-      return view;
-    },
-    get version() {
-      return version;
-    },
-    get isLive() {
-      return isLive;
-    },
+    view: readAddress(location.search),
+    version: 0,
     now: () => (isLive ? Date.now() + data.offset : heardAt),
     draw: () => void (frame ||= requestAnimationFrame(drawNow)),
-    show(change) {
-      const before = view;
-      view = { ...view, ...change };
+    show(change: Partial<View>) {
+      const before = app.view;
+      const view = (app.view = { ...before, ...change });
       if (writeAddress(view, location.search) !== location.search)
         history.replaceState(null, '', location.pathname + writeAddress(view, location.search));
       drawer.follow(view.open);
@@ -52,7 +43,7 @@ export function startPage(server: Server): void {
       else if (before.open && change.open === null) table.focus(idOf(before.open));
       else if (change.notes) document.getElementById('events')?.focus();
     },
-  };
+  } satisfies App;
 
   const narrow = matchMedia('(max-width: 640px)');
   const dialog = makeDialog(app, document.getElementById('dialog') as HTMLDialogElement, () => void drawer.ask());
@@ -70,7 +61,7 @@ export function startPage(server: Server): void {
       );
       if (fresh.length > 0) announcement = fresh.map(({ text }) => text);
     }
-    version++;
+    app.version++;
     table.sort();
     app.draw();
   };
@@ -85,6 +76,7 @@ export function startPage(server: Server): void {
   let still: { version: number; view: View; parts: TemplateResult[] } | undefined;
 
   function template(): TemplateResult {
+    const { version, view } = app;
     const rows = table.template();
     // These do not change while the table is scrolled.
     if (still?.version !== version || still.view !== view) {
@@ -113,6 +105,7 @@ export function startPage(server: Server): void {
   }
 
   function tools(): TemplateResult {
+    const { view } = app;
     const why = refusal(app);
     const rows = table.rows();
     const held = rows.filter(({ holder }) => holder);
@@ -139,7 +132,7 @@ export function startPage(server: Server): void {
     if (event.key === '/' && !target.matches('input, select')) {
       event.preventDefault();
       document.getElementById('search')?.focus();
-    } else if (event.key === 'Escape' && view.open) {
+    } else if (event.key === 'Escape' && app.view.open) {
       app.show({ open: null });
     } else if (event.key === 'ArrowDown' && target.id === 'search') {
       event.preventDefault();
@@ -150,11 +143,11 @@ export function startPage(server: Server): void {
   setInterval(() => {
     // Ages grow, and a row may become old.
     if (document.visibilityState === 'hidden') return;
-    version++;
+    app.version++;
     table.sort();
     app.draw();
   }, 1_000);
-  drawer.follow(view.open);
+  drawer.follow(app.view.open);
   drawNow();
   keepStream(app.server, take, (live, why = '') => {
     [isLive, connection] = [live, `offline: ${why}`];
