@@ -31,13 +31,14 @@ it('what matters stays through a storm, in less than 50 kB', () => {
   expect(JSON.stringify(past.all).length).toBeLessThan(50_000);
 });
 
-it('a process that nobody watches makes no event for a call that gets its key, waits for it, or is called off', async () => {
+it('a process that nobody watches makes no event for a call that gets its key, waits for it, is called off, or tries once', async () => {
   const locks = new Locks(memoryStore(), { logger: false });
   const emit = jest.spyOn(LockEventEmitter.prototype, 'emit');
   const contexts: string[] = [];
   const hook = createHook({ init: (_id, type) => void contexts.push(type) }).enable();
   const cancel = new AbortController();
   const first = await locks.acquire('key');
+  expect(await locks.tryAcquire('key')).toBeNull();
   const waits = [1, 2].map(() => locks.acquire('key', { waitTimeout: 60_000 }));
   const calledOff = locks.acquire('key', { waitTimeout: 60_000, signal: cancel.signal }).catch((error: Error) => error.name);
   await eventually(async () => (await locks.inspect('key')).waiters[0]?.told?.length === 3);

@@ -1,6 +1,6 @@
 import { dateOf, now } from '../util/clock.js';
 import { messageOf } from './errors.js';
-import type { LockEventEmitter, LockKindName } from './events.js';
+import type { LockEventEmitter, LockEvents, LockKindName } from './events.js';
 
 /** What an operator asks for afterwards. */
 const EVENTS = ['lost', 'timeout', 'forced', 'failed'] as const;
@@ -30,7 +30,12 @@ export class PastEvents {
   private readonly kept = EVENTS.map(() => new Map<string, PastEvent>());
 
   constructor(events: LockEventEmitter) {
-    EVENTS.forEach((event, index) => events.on(event, (payload) => this.add(this.kept[index]!, { ...payload, event }), false));
+    EVENTS.forEach((event, index) => {
+      const keep = (payload: LockEvents[typeof event]): void => {
+        if (!('waitTimeout' in payload && payload.waitTimeout === 0)) this.add(this.kept[index]!, { ...payload, event });
+      };
+      events.on(event, keep, false);
+    });
   }
 
   get all(): PastEvent[] {

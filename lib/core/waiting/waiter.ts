@@ -90,7 +90,9 @@ export class Waiter extends Caller<AcquireCall> implements LinkedEntry<Waiter> {
     const ended = (): LockEvent & { waited: number } => ({ ...this.event(key), waited: this.waited });
     if (error instanceof LockTimeoutError) {
       const { holder, holderLabel } = error;
-      if (events.isHeard('timeout')) events.emit('timeout', { ...ended(), attempts, holder, holderLabel, waitTimeout: patience });
+      // A single try that fails is nothing to keep, and is to cost nothing.
+      const isHeard = events.isHeard('timeout') && (patience > 0 || events.needsContext);
+      if (isHeard) events.emit('timeout', { ...ended(), attempts, holder, holderLabel, waitTimeout: patience });
       if (options.onTimeout === 'skip' && guardsBody && events.isHeard('skipped')) events.emit('skipped', ended());
     } else if (error instanceof LockAbortedError) {
       if (events.isHeard('aborted')) events.emit('aborted', { ...ended(), reason: error.reason });
