@@ -6,11 +6,11 @@ import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const BUDGETS = {
-  'lib/core': 5150,
+  'lib/core': 5230,
   'lib/latch': 410,
   'lib/primitives': 920,
   'lib/nest': 2630,
-  'lib/operate': 1340,
+  'lib/operate': 1380,
   'lib/observe': 760,
   'lib/cli': 1250,
   'lib/fence-guard': 690,
@@ -26,10 +26,10 @@ const BUDGETS = {
   'lib/stores/zookeeper': 970,
   'lib/stores/file': 700,
   'lib/stores/quorum': 1480,
-  test: 57_850,
+  test: 58_090,
   'test/chaos': 6090,
-  'test/mutants': 3940,
-  bench: 3570,
+  'test/mutants': 3990,
+  bench: 3600,
   scripts: 4270,
 };
 const CODE = new Set(['.ts', '.tsx', '.mjs', '.cjs', '.js', '.lua', '.css', '.diff']);
