@@ -35,7 +35,7 @@ export function documents(): string[] {
 /** Every page of the repository, by its path. */
 export function pages(): Map<string, string> {
   const folders = readdirSync(ROOT, { withFileTypes: true }).filter(
-    (entry) => entry.isDirectory() && !/^(\.(?!changeset|github)|node_modules|dist|api)/.test(entry.name),
+    (entry) => entry.isDirectory() && !/^(\.(?!changeset|github)|node_modules|dist|coverage|api)/.test(entry.name),
   );
   const files = [...readdirSync(ROOT), ...folders.flatMap(({ name }) => filesIn(name))];
   return new Map(files.filter((file) => file.endsWith('.md')).map((file) => [file, read(file)]));
