@@ -176,13 +176,13 @@ function shown(reply: unknown, names: Names): string {
 /** What operators' requests send over the bus, and what is left of them. Messages come in any order. */
 export async function playOperator({ redis, ears, connection }: { redis: Redis; ears: Redis; connection: object }): Promise<string[]> {
   const open = (app: string) => new Locks(redisStore({ options: connection }), { app, logger: false, shutdownTimeout: 0 });
-  const [holder, operator] = [open('shop'), open('operator')];
+  const [holder, other, operator] = [open('shop'), open('shop'), open('operator')];
   const heard = new Set<string>();
   ears.removeAllListeners('pmessage');
   try {
     const lease = await holder.acquire('order:42', { keyTimeout: LEASE, label: 'OrderService.pay' });
     // A process has an inbox, and hears operators, once it has waited.
-    const waiter = operator.acquire('order:42', { keyTimeout: LEASE, waitTimeout: LEASE, label: 'OrderService.cancel' });
+    const waiter = other.acquire('order:42', { keyTimeout: LEASE, waitTimeout: LEASE, label: 'OrderService.cancel' });
     waiter.catch(() => undefined);
     ears.on('pmessage', (_, channel: string, message: string) => {
       if (message.startsWith('{')) heard.add(`  ${channel} ← ${JSON.stringify(JSON.parse(message), outOfTime)}`);
@@ -193,7 +193,7 @@ export async function playOperator({ redis, ears, connection }: { redis: Redis; 
     await (await waiter).release();
     await waitFor(() => Promise.resolve(heard.size > 2));
   } finally {
-    await Promise.all([holder.close(), operator.close()]);
+    await Promise.all([holder, other, operator].map((locks) => locks.close()));
   }
   const [note] = await redis.xrange('nestjs-distributed-lock:audit', '-', '+');
   return [...[...heard].sort(), `  nestjs-distributed-lock:audit → stream: ${JSON.stringify(note![1].map(anonymous))}`];
@@ -212,7 +212,7 @@ const anonymous = (text: string): string =>
   text
     .replace(OWNER, '<owner>')
     .replace(/^nestjs-distributed-lock:inbox:.*/, '<inbox>')
-    .replace(/^[0-9a-f-]{36}$/, '<uuid>');
+    .replace(/^[0-9a-f-]{36}(\/[0-9a-f]{8})?$/, (_, part) => (part ? '<uuid>/<part>' : '<uuid>'));
 
 function outOfTime(_: string, value: unknown): unknown {
   if (typeof value === 'string') return anonymous(value);
