@@ -55,9 +55,9 @@ const fault =
 
 describe('order: the answers of one key', () => {
   const refused =
-    (at: number): Tell =>
+    (at: number, asked: Parameters<Parameters<Tell>[0]['ask']>[1] = {}): Tell =>
     (story) =>
-      story.add(at + 1, { e: 'ended', id: story.ask(at, { patience: 0 }), outcome: 'timeout', error: '' });
+      story.add(at + 1, { e: 'ended', id: story.ask(at, { patience: 0, ...asked }), outcome: 'timeout', error: '' });
   const waits =
     (from: number, to: number): Tell =>
     (story) =>
@@ -88,6 +88,7 @@ describe('order: the answers of one key', () => {
     ['are of a dead holder, and the next one before its lease is over', all(dies(10, 500), holds({ from: 400, token: 2 })), 1],
     ['refuse a try while another one has the key', all(holds(...pair), refused(200)), 0],
     ['refuse a try though a release was confirmed', all(holds(...pair), refused(300)), 1],
+    ['refuse a try for several keys, one of which is taken', all(holds(...pair), refused(300, { kind: 'multi', keys: ['a', 'b'] })), 0],
     ['refuse a try while somebody waits', all(holds(...pair), refused(300), waits(290, 400)), 0],
     ['refuse a try after a holder has died', all(dies(10, 500), refused(900)), 0],
     ['refuse a try though the store was made to forget', all(holds(...pair), refused(300)), 0, LOSS],

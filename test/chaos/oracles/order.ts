@@ -62,7 +62,8 @@ function stepsOf({ call, token, to }: Claim): Step[] {
 function refusalsOf(calls: readonly CallStory[], end: number, disturbed: boolean): Step[] {
   return calls.flatMap((call): Step[] => {
     const { asked, granted, ended } = call;
-    if (asked.patience !== 0 || granted || ended?.outcome !== 'timeout') return [];
+    // One of several keys is enough to refuse them all.
+    if (asked.patience !== 0 || asked.keys.length > 1 || granted || ended?.outcome !== 'timeout') return [];
     const mayAsk = (other: CallStory): boolean => {
       const answered = other.granted?.t ?? other.ended?.t ?? other.killed ?? end;
       const isGone = other.granted === undefined && (disturbed || other.ended?.outcome !== 'timeout');
