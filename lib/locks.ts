@@ -164,7 +164,10 @@ export class Locks {
    */
   adopt(ticket: string, options?: AcquireOptions): Promise<Lease> {
     const { queues, defaults } = this.engine;
-    return promised(() => new KeyLock(queues, this.mutexKind, readTicket(ticket).key, defaults).adopt(readTicket(ticket), options));
+    return promised(() => {
+      const read = readTicket(ticket);
+      return new KeyLock(queues, this.mutexKind, read.key, defaults).adopt(read, options);
+    });
   }
 
   /**

@@ -8,6 +8,9 @@ import { Alarm, now } from '../util/clock.js';
 import { LockQueue } from './lock-queue.js';
 import type { AcquireCall, Waiter } from './waiter.js';
 
+/** Most keys that operators are told of after their release. */
+const MOST_KEPT = 1_000;
+
 /** A key that was released, and stays taken until its minHold is over; or was handed over, and can be adopted until then. */
 export interface KeptKey extends Pick<Turn, 'label' | 'grantedAt' | 'fencingToken' | 'keepUntil'> {
   readonly key: string;
@@ -52,7 +55,7 @@ export class LockQueues {
     const keepUntil = handedOverUntil || end;
     if (keepUntil === grantedAt || keepUntil <= now()) return;
     this.kept.set(owner, { key, owner, label, grantedAt, fencingToken, keepUntil, isHandedOver: handedOverUntil > 0 });
-    if (this.kept.size > 1_000) this.kept.delete(this.kept.keys().next().value!);
+    if (this.kept.size > MOST_KEPT) this.kept.delete(this.kept.keys().next().value!);
     this.forgetKept.setBy(keepUntil);
   }
 
