@@ -16,6 +16,7 @@ export const fake: Locks = {
   multiLock: unused,
   acquire: async () => lease,
   tryAcquire: async () => lease,
+  adopt: async () => lease,
   using: async (_key, work) => work(lease),
   keyOf: unused,
   inspect: unused,
