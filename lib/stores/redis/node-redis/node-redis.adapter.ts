@@ -150,6 +150,8 @@ class NodeRedisDuplicate extends NodeRedisAdapter implements RedisClient {
   readonly condition: RedisClient['condition'];
   private isConnected = false;
   private isClosed = false;
+  /** node-redis, destroyed while it makes itself known to the server, goes on to fail with a TypeError of its own, which tells nobody anything. */
+  private isBrokenOff = false;
 
   /** @param original the client whose settings it shares. */
   constructor(
@@ -163,7 +165,7 @@ class NodeRedisDuplicate extends NodeRedisAdapter implements RedisClient {
 
   async connect(): Promise<void> {
     this.status = 'connecting';
-    this.isConnected = false;
+    this.isConnected = this.isBrokenOff = false;
     try {
       await this.open();
     } catch (error) {
@@ -190,15 +192,18 @@ class NodeRedisDuplicate extends NodeRedisAdapter implements RedisClient {
     this.link = new NodeRedisLink(client, (event, error) => {
       if (event === 'end') return this.ended();
       if (event === 'ready') this.status = 'ready';
-      this.emit(event, error);
+      if (!this.isBrokenOff) this.emit(event, error);
     });
     this.link.watch();
     client.on('connect', () => {
       this.isConnected = true;
-      if (this.isClosed) client.destroy();
+      if (this.isClosed) this.breakOff();
+    });
+    const connecting = client.connect().catch((error: unknown) => {
+      throw this.isBrokenOff ? new Error('The connection was broken off.') : error;
     });
     // Once for the TCP connection, which node-redis limits, and once for what it asks the server.
-    await inTime(2 * connectTimeout, client.connect(), () => {
+    await inTime(2 * connectTimeout, connecting, () => {
       this.breakOff();
       return new Error(`The server did not answer within ${connectTimeout} ms.`);
     });
@@ -207,7 +212,9 @@ class NodeRedisDuplicate extends NodeRedisAdapter implements RedisClient {
   /** Destroyed before it is connected, node-redis would connect all the same: then it is destroyed as soon as it is. */
   private breakOff(): void {
     const { link } = this;
-    if (this.isConnected && link?.client.isOpen) link.client.destroy();
+    if (!this.isConnected || !link?.client.isOpen) return;
+    this.isBrokenOff = true;
+    link.client.destroy();
   }
 
   private ended(): void {

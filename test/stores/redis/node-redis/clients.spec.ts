@@ -169,6 +169,23 @@ describe('a client of node-redis that is lent to a store', () => {
     await eventually(async () => expect(await count()).toBe(before));
   });
 
+  it('whose duplicate the server never answers says that, not what node-redis stumbles over when it is broken off', async () => {
+    const lent = await connected();
+    await setting.server.pause();
+    setting.finally(() => setting.server.resume());
+    const duplicate = adapterOf(lent as never).duplicate({ connectTimeout: 100 });
+    const errors: unknown[] = [];
+    duplicate.on('error', (error) => errors.push(error));
+    await expect(duplicate.connect!()).rejects.toThrow('The server did not answer within 100 ms.');
+    const broken = duplicate.connect!();
+    // As soon as it has a socket.
+    setTimeout(() => duplicate.disconnect(true), 20);
+    await expect(broken).rejects.toThrow('The connection was broken off.');
+    expect(duplicate.status).toBe('end');
+    // What the first one did when it was destroyed has been said by now.
+    expect(errors).toEqual([]);
+  });
+
   if (clientName === 'node-redis-6') {
     it('puts its keyPrefix before every key of ours', async () => {
       const lent = await connected({ keyPrefix: 'app:' });
