@@ -2,7 +2,7 @@ import { select } from '../history/read.js';
 import { callsOf, claimsOf, groupBy, type CallStory, type Claim } from './calls.js';
 import type { Oracle, Violation } from './oracle.js';
 
-/** Steps that are tried for one key before it stays undecided. */
+/** Steps that are tried for one key. Where an order exists, it is found in a few more than the key has. */
 const MOST_TRIES = 200_000;
 /** ms for which the request of a caller that has gone may still have an effect, beside its lease: it is repeated, and its place in a queue expires. */
 const AFTERMATH = 62_000;
@@ -44,6 +44,7 @@ export const order: Oracle = (history, facts) => {
     const all = ofKey.map(({ call }) => call);
     const steps = [...(claims.get(key) ?? []).flatMap((claim) => stepsOf(claim)), ...refusalsOf(all, end, disturbed)];
     const stuck = search(steps);
+    if (stuck === 'undecided') return [{ oracle: 'order', guarantee: 'G2', key, at: end, what: `no order is found in ${MOST_TRIES} steps` }];
     return stuck ? [violation(key, stuck)] : [];
   });
 };
@@ -73,10 +74,14 @@ function refusalsOf(calls: readonly CallStory[], end: number, disturbed: boolean
   });
 }
 
-/** The first step that has its place in none of the orders, or `undefined`: there is an order, or too many to try. */
-function search(all: readonly Step[]): Step | undefined {
+/** The first step that has its place in none of the orders; `undefined`: there is an order. */
+function search(all: readonly Step[]): Step | 'undecided' | undefined {
   const steps = [...all].sort((a, b) => a.from - b.from || a.to - b.to);
-  const takeOf = new Map(steps.flatMap((step, i) => (step.does === 'take' ? [[step.call, i] as const] : [])));
+  const indexes = steps.map((_, i) => i);
+  const takes = indexes.filter((i) => steps[i]!.does === 'take');
+  const takeOf = new Map(takes.map((i) => [steps[i]!.call, i]));
+  const takesOf = groupBy(takes, (i) => steps[i]!.call.asked.chain);
+  const refusals = indexes.filter((i) => steps[i]!.does === 'refuse');
   const done = new Uint8Array(steps.length);
   const tried = new Set<string>();
   let stuck: { step: Step; depth: number } | undefined;
@@ -85,21 +90,38 @@ function search(all: readonly Step[]): Step | undefined {
   let first = 0;
   let last = 0;
 
-  /** Those that may come next: they began before any that is not done had to be over. The one that must be over first comes first. */
-  const candidates = (): { list: number[]; next: Step | undefined } => {
+  /**
+   * Those that may come next: they began before any that is not done had to be over. The one that must be over first comes first. Of these only:
+   * - a step after which nothing is harder, if there is one: a refusal that is right now, or an end that nobody needs to come later;
+   * - of the calls that take the key with a token, those with the smallest one: after a larger token it has no place any more.
+   */
+  const candidates = (state: State): { list: number[]; next: Step | undefined } => {
     while (first < steps.length && done[first]) first++;
     let limit = Infinity;
     let next: Step | undefined;
-    const list: number[] = [];
+    const open: number[] = [];
     for (let i = first; i < steps.length && steps[i]!.from <= limit; i++) {
       const step = steps[i]!;
       if (done[i]) continue;
-      list.push(i);
+      open.push(i);
       if (step.to < limit) [limit, next] = [step.to, step];
     }
-    const isReady = (i: number): boolean =>
-      steps[i]!.from <= limit && (steps[i]!.does !== 'end' || done[takeOf.get(steps[i]!.call)!] === 1);
-    return { list: list.filter(isReady).sort((a, b) => steps[a]!.to - steps[b]!.to), next };
+    const ready = open.filter((i) => {
+      const step = steps[i]!;
+      return step.from <= limit && (step.does !== 'end' || done[takeOf.get(step.call)!] === 1);
+    });
+    const free = ready.find((i) => (steps[i]!.does === 'refuse' ? after(state, steps[i]!) : steps[i]!.does === 'end' && !isNeeded(i)));
+    if (free !== undefined) return { list: [free], next };
+    const tokens = ready.flatMap((i) => (hasOrder(steps[i]!) ? [steps[i]!.token!] : []));
+    const smallest = tokens.reduce((least, token) => Math.min(least, token), Infinity);
+    const list = ready.filter((i) => !hasOrder(steps[i]!) || steps[i]!.token === smallest);
+    return { list: list.sort((a, b) => steps[a]!.to - steps[b]!.to), next };
+  };
+  /** Whether a step that is to come may need its call to have the key still: a refusal, or a nested call. */
+  const isNeeded = (end: number): boolean => {
+    const { call, to } = steps[end]!;
+    const others = [...refusals, ...(takesOf.get(call.asked.chain) ?? [])];
+    return others.some((i) => !done[i] && steps[i]!.from <= to);
   };
   const nameOf = ({ token, holders }: State): string => {
     const ids = holders.map(({ asked }) => asked.id).sort();
@@ -113,7 +135,7 @@ function search(all: readonly Step[]): Step | undefined {
     at: number;
   }
   const enter = (state: State): Level | undefined => {
-    const { list, next } = candidates();
+    const { list, next } = candidates(state);
     if (!next) return undefined;
     const name = nameOf(state);
     const isNew = !tried.has(name);
@@ -135,13 +157,18 @@ function search(all: readonly Step[]): Step | undefined {
     }
     const state = after(level.state, steps[index]!);
     if (!state) continue;
-    if (++tries > MOST_TRIES) return undefined;
+    if (++tries > MOST_TRIES) return 'undecided';
     done[index] = 1;
     last = Math.max(last, index);
     levels.push(level);
     level = enter(state);
   }
   return undefined;
+}
+
+/** It takes the key with a token that must not be smaller than those before. */
+function hasOrder({ does, call, token }: Step): boolean {
+  return does === 'take' && token !== null && call.asked.mode !== 'permits';
 }
 
 /** What a step makes of a key; `undefined`: it was not possible. */
