@@ -53,6 +53,14 @@ const fault =
     if (to !== undefined) story.add(to, { e: 'healed', n: from, name }, 'chaos');
   };
 
+/** An operator takes a key away. */
+const force =
+  (from: number, to: number, result = 'forced', key = 'a'): Tell =>
+  (story) => {
+    story.add(from, { e: 'forcing', id: `f${from}`, key, grace: 0, keepFor: 1_000 }, 'w9.1');
+    story.add(to, { e: 'forced', id: `f${from}`, result }, 'w9.1');
+  };
+
 describe('order: the answers of one key', () => {
   const refused =
     (at: number, asked: Parameters<Parameters<Tell>[0]['ask']>[1] = {}): Tell =>
@@ -196,6 +204,9 @@ describe('early loss', () => {
     ['before the end of the lease, where the store was made to forget', lose(500, 1_000), 0, LOSS],
     ['at the end of the lease', lose(1_000, 1_000), 0],
     ['by a maxHold', lose(500, 1_000, { maxHold: 500 }), 0],
+    ['because an operator took it away', all(lose(500, 1_000), force(400, 490)), 0],
+    ['because an operator took another key away', all(lose(500, 1_000), force(400, 490, 'forced', 'b')), 1],
+    ['before an operator took it away', all(lose(500, 1_000), force(501, 600)), 1],
     ['because a member of a quorum forgot it before its first renewal', emptied(1_000), 0],
     ['because a member of a quorum forgot it later', emptied(4_000), 1],
     [
@@ -257,6 +268,12 @@ describe('idle key: a key with a waiter', () => {
     ['is idle for longer', holds({ from: 0, to: 100 }, { asked: 50, from: 2_000 }), 1],
     ['is idle for a keyTimeout and a second after its holder was killed', all(dead, next), 0],
     ['is idle for longer after that', all(dead, next, holds({ asked: 4_010, from: 30_000 })), 1],
+    ['is idle after an operator took it away', all(holds({ from: 0, to: 100 }, { asked: 50, from: 1_700 }), force(90, 110)), 0],
+    [
+      'is idle after an operator found it changed',
+      all(holds({ from: 0, to: 100 }, { asked: 50, from: 1_700 }), force(90, 110, 'changed')),
+      1,
+    ],
     ['is idle during a fault', all(holds({ from: 0, to: 100 }, { asked: 50, from: 6_100 }), fault('x', 'server', 100, 5_000)), 0],
   ]);
 });
@@ -320,6 +337,7 @@ describe('trouble', () => {
       ended(outcome),
       1,
     ]),
+    ['an operator who gets an internal error', force(0, 1, 'internal: TypeError'), 1],
     ['an unhandled rejection', (story) => story.add(0, { e: 'trouble', what: 'unhandled rejection', detail: 'Error' }), 1],
     ['a process that ended by itself', (story) => story.add(1, { e: 'exit', worker: 'w0.1', expected: false, detail: 'code 1' }), 1],
   ]);

@@ -1,5 +1,5 @@
 import type { Random } from '../chaos/random.js';
-import type { Group } from '../chaos/faults/fault.js';
+import { EMPTIED, type Group } from '../chaos/faults/fault.js';
 import type { Host } from './host.js';
 import type { Server } from './inside.js';
 import { CALM, type Link, type Weather } from './network.js';
@@ -33,6 +33,8 @@ export interface SimulatedFault {
   readonly group: Group;
   /** It hits a server: one at a time. */
   readonly isWide?: boolean;
+  /** Only where a server may come back empty; and milliseconds before and after it without another fault of a server. */
+  readonly calm?: number;
   /** The app does nothing meanwhile. */
   readonly isStandstill?: boolean;
   /** Milliseconds: shortest and longest. */
@@ -40,6 +42,9 @@ export interface SimulatedFault {
   /** Strikes. @returns what ends it. */
   strike(target: Target): () => void;
 }
+
+/** Milliseconds for which a server that has come back empty does not vote: longer than all leases. */
+export const QUARANTINE = 6_000;
 
 const none = (): void => undefined;
 
@@ -84,6 +89,7 @@ export const FAULTS: readonly SimulatedFault[] = [
     },
   },
   weather('slow', (random) => ({ delay: random.int(50, 3_000) })),
+  weather('far away', (random) => ({ distance: random.int(10, 150) })),
   weather('losses', (random) => ({ loss: random.pick([0.05, 0.2, 0.6]) })),
   weather('arrives twice', () => ({ twice: 0.3, delay: 300 })),
   weather('requests lost', () => ({ isCutUp: true })),
@@ -119,6 +125,22 @@ export const FAULTS: readonly SimulatedFault[] = [
       for (const app of apps) app.cut(index);
       server.crash();
       return () => {
+        host.drop();
+        host.resume();
+      };
+    },
+  },
+  {
+    name: EMPTIED,
+    group: 'restart',
+    isWide: true,
+    calm: QUARANTINE,
+    lasts: [50, 1_500],
+    strike({ server: { host, server }, apps, index }) {
+      host.stop();
+      for (const app of apps) app.cut(index);
+      return () => {
+        server.empty();
         host.drop();
         host.resume();
       };

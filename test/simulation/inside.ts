@@ -15,13 +15,14 @@ import type { Fact, Kind } from '../chaos/history/entry.js';
 import { Random } from '../chaos/random.js';
 import { Context, type OpenLocks } from '../chaos/worker/context.js';
 import { runLoads } from '../chaos/worker/loads.js';
+import { QUARANTINE } from './faults.js';
 import { CasMapData, CasMapTable } from '../support/cas-map-table.js';
 import { MapData, MapTable } from '../support/map-table.js';
 
 export type StoreKind = 'records' | 'observed' | 'quorum';
 
 export interface Request {
-  readonly verb: 'exchange' | 'count' | 'listen';
+  readonly verb: 'exchange' | 'count' | 'listen' | 'age';
   readonly change?: Change | CasChange;
   readonly inbox?: string;
 }
@@ -42,6 +43,8 @@ export interface Order {
   readonly store: StoreKind;
   /** Of each server whether its table is one without a clock. */
   readonly servers: readonly boolean[];
+  /** Whether a server may come back empty. */
+  readonly forgets: boolean;
 }
 
 export interface App {
@@ -52,7 +55,6 @@ export interface App {
 }
 
 const SHUTDOWN_TIMEOUT = 3_000;
-const QUARANTINE = 6_000;
 
 export function startApp(order: Order, port: Port): App {
   const random = new Random(order.seed);
@@ -63,7 +65,10 @@ export function startApp(order: Order, port: Port): App {
     const tables = connections.map((each, i) =>
       order.servers[i] ? observedTable(new NetCasTable(each, requestTimeout)) : new NetTable(each, requestTimeout),
     );
-    const stores = tables.map((table) => recordStore(table));
+    const stores = tables.map((table, i) => {
+      const store = recordStore(table);
+      return order.forgets ? Object.assign(store, { remembers: () => connections[i]!.ask<number>({ verb: 'age' }) }) : store;
+    });
     const store: LockStore = order.store === 'quorum' ? quorumStore(stores, { quarantine: QUARANTINE }) : stores[0]!;
     const locks = new Locks(store, {
       app: `app-${order.id}`,
@@ -229,6 +234,8 @@ export interface Server {
   readonly inboxes: Map<string, (text: string) => void>;
   answer(request: Request): unknown;
   crash(): void;
+  /** Comes back with nothing, if it is one that says so. */
+  empty(): void;
   /** Keeps what is there. @returns a function that brings it back. */
   backup(): () => void;
   /** Sets its clock. */
@@ -245,6 +252,7 @@ export function startServer(isClockless: boolean): Server {
 class TableServer extends MapTable implements Server {
   readonly inboxes = this.data.inboxes;
   private lazy: (() => void)[] = [];
+  private emptyAt = -Infinity;
 
   constructor() {
     super(new MapData());
@@ -252,6 +260,7 @@ class TableServer extends MapTable implements Server {
 
   answer({ verb, change, inbox }: Request): unknown {
     if (verb === 'listen') return inbox;
+    if (verb === 'age') return performance.now() - this.emptyAt;
     const { key, isLazy } = change as Change;
     const row = this.data.rows.get(key);
     const found = this.apply(change as Change);
@@ -265,6 +274,12 @@ class TableServer extends MapTable implements Server {
     for (const undo of this.lazy.reverse()) undo();
     this.lazy = [];
     this.inboxes.clear();
+  }
+
+  empty(): void {
+    this.crash();
+    this.data.rows.clear();
+    this.emptyAt = performance.now();
   }
 
   backup(): () => void {
@@ -289,11 +304,17 @@ class CasServer extends CasMapTable implements Server {
 
   answer({ verb, change, inbox }: Request): unknown {
     if (verb === 'listen') return inbox;
+    if (verb === 'age') return Infinity;
     return verb === 'count' ? this.data.count : this.apply(change as CasChange);
   }
 
   crash(): void {
     this.inboxes.clear();
+  }
+
+  /** Its table tells the age of leases by what it has counted, which it must not forget. */
+  empty(): void {
+    this.crash();
   }
 
   backup(): () => void {

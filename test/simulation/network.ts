@@ -5,6 +5,8 @@ import { MESSAGE, type World } from './world.js';
 /** What a faulty link does. Milliseconds, and parts of all messages. */
 export interface Weather {
   delay: number;
+  /** Each message takes so much longer. */
+  distance: number;
   loss: number;
   /** Arrives once more, later. */
   twice: number;
@@ -13,7 +15,7 @@ export interface Weather {
   isCutDown: boolean;
 }
 
-export const CALM: Weather = { delay: 0, loss: 0, twice: 0, isCutUp: false, isCutDown: false };
+export const CALM: Weather = { delay: 0, distance: 0, loss: 0, twice: 0, isCutUp: false, isCutDown: false };
 
 /** The way from an app to a server and back. A message may overtake another one. */
 export class Link {
@@ -36,11 +38,11 @@ export class Link {
 
   private send(to: Host, arrive: () => void): void {
     const { world, random } = this;
-    const { delay, loss, twice } = this.weather;
+    const { delay, distance, loss, twice } = this.weather;
     if (loss > 0 && random.chance(loss)) return;
     for (const times = twice > 0 && random.chance(twice) ? 2 : 1, sent = { count: 0 }; sent.count < times; sent.count++) {
       // Mostly short, sometimes long.
-      const takes = 0.2 + 0.5 * random.next() + delay * random.next() ** 3;
+      const takes = distance + 0.2 + 0.5 * random.next() + delay * random.next() ** 3;
       world.at(world.now + takes, arrive, to, MESSAGE);
     }
   }

@@ -18,6 +18,8 @@ export interface SimulationOptions {
   readonly kinds: Kind[];
   readonly groups: readonly Group[];
   readonly apps: number;
+  /** Whether a server may come back empty. */
+  readonly forgets: boolean;
   /** Milliseconds in which faults strike. */
   readonly length: number;
   /** Strike only so many faults. */
@@ -153,7 +155,14 @@ class Simulation {
       jobs: this.resource.jobs,
       fenced: this.resource,
     };
-    const order = { id, seed: `${options.seed}/${id}`, kinds: options.kinds, store: options.store, servers: this.clockless };
+    const order = {
+      id,
+      seed: `${options.seed}/${id}`,
+      kinds: options.kinds,
+      store: options.store,
+      servers: this.clockless,
+      forgets: options.forgets,
+    };
     const app = host.start<Inside>(this.code).startApp(order, port);
     const kill = (): void => {
       host.kill();
@@ -167,7 +176,7 @@ class Simulation {
   /** Faults at random times. Those that are wide come one at a time. */
   private plan(random: Random): number {
     const { world, options, servers } = this;
-    const possible = FAULTS.filter(({ group }) => options.groups.includes(group));
+    const possible = FAULTS.filter(({ group, calm }) => options.groups.includes(group) && (calm === undefined || options.forgets));
     if (possible.length === 0) return 0;
     const most = options.faults ?? Infinity;
     let count = 0;
@@ -177,9 +186,10 @@ class Simulation {
       const slot = random.int(0, options.apps - 1);
       const index = random.int(0, servers.length - 1);
       const chance = random.fork(count);
-      if (fault.isWide && at < wideUntil) continue;
+      const { isWide, calm = 0 } = fault;
+      if (isWide && at < wideUntil + calm) continue;
       // A store may be well for a while.
-      if (fault.isWide) wideUntil = at + lasts + random.int(500, 3_000);
+      if (isWide) wideUntil = at + lasts + Math.max(calm, random.int(500, 3_000));
       if (count++ >= most) break;
       world.at(at, () => this.strike(fault, slot, index, lasts, chance));
     }

@@ -68,6 +68,10 @@ export type LatchEntry =
     }
   | { e: 'latched'; id: string; result: string };
 
+/** An operator takes a key away from one holder. */
+export type ForceEntry =
+  { e: 'forcing'; id: string; key: string; grace: number; keepFor: number } | { e: 'forced'; id: string; result: string };
+
 export type WorkerEntry =
   | { e: 'started'; pid: number }
   | { e: 'lag'; ms: number }
@@ -86,7 +90,7 @@ export type ChaosEntry =
   | { e: 'calm' }
   | { e: 'exit'; worker: string; expected: boolean; detail: string };
 
-export type Entry = { t: number; w: string } & (CallEntry | LatchEntry | WorkerEntry | ChaosEntry);
+export type Entry = { t: number; w: string } & (CallEntry | LatchEntry | ForceEntry | WorkerEntry | ChaosEntry);
 export type Said<E extends Entry['e']> = Extract<Entry, { e: E }>;
 type Unstamped<T> = T extends unknown ? Omit<T, 't' | 'w'> : never;
 /** An entry without its time and its author. */

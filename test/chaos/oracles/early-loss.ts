@@ -2,11 +2,10 @@ import { EMPTIED } from '../faults/fault.js';
 import { select } from '../history/read.js';
 import { callsOf, claimsOf, isLoss, type CallStory } from './calls.js';
 import type { Oracle, Violation } from './oracle.js';
+import { forcesOf } from './windows.js';
 
-/** ms by which a timer may be early */
-const SLACK = 5;
-/** ms by which a suspend of the machine counts for longer than it was */
-const SUSPEND = 15;
+/** ms by which a timer may be early, and a suspend of the machine count for longer than it was: it is told in hundredths of a second */
+const SLACK = 20;
 
 /**
  * G4, G6: as long as the store forgets nothing, a lease is not lost before its end: neither by a renewal's answer nor by a release's. A lease that a bare
@@ -31,8 +30,9 @@ export const earlyLoss: Oracle = (history, facts) => {
     const lost = isLoss(signal) && signal.t < limit ? signal : undefined;
     const refused = released && !released.ours && (releasing?.t ?? released.t) < limit ? released : undefined;
     const loss = lost ?? refused;
-    const slack = loss?.e === 'signal' && loss.reason.includes('suspended') ? SUSPEND : SLACK;
-    if (!loss || loss.t >= validUntil - slack) return [];
+    if (!loss || loss.t >= validUntil - SLACK) return [];
+    const isForced = asked.keys.some((each) => forcesOf(history, each).some(({ from, to }) => from <= loss.t && call.granted!.t <= to));
+    if (isForced) return [];
     const firstRenewal = (call.granted?.t ?? 0) + asked.keyTimeout / 3 + asked.requestTimeout;
     if (emptied.some(({ t }) => t >= asked.t && t <= firstRenewal)) return [];
     const why = loss.e === 'signal' ? loss.reason : 'its release is answered "not ours"';

@@ -1,7 +1,7 @@
 import { select } from '../history/read.js';
 import { callsOf, groupBy, type CallStory } from './calls.js';
 import type { Oracle, Violation } from './oracle.js';
-import { Standstills, timesOf, without, type Span } from './windows.js';
+import { forcesOf, Standstills, timesOf, without, type Span } from './windows.js';
 
 /** ms */
 const SLACK = 400;
@@ -22,7 +22,12 @@ export const idleKey: Oracle = (history) => {
   // The keys of a multi-lock are held, unseen, while it waits for the others.
   const unseen = new Set(calls.filter(({ asked }) => asked.keys.length > 1).flatMap(({ asked }) => asked.keys));
   const byKey = groupBy(calls, ({ asked }) => asked.keys[0]!);
-  return [...byKey].filter(([key]) => !unseen.has(key)).flatMap(([key, ofKey]) => idleTimes(key, ofKey, world));
+  return [...byKey]
+    .filter(([key]) => !unseen.has(key))
+    .flatMap(([key, ofKey]) => {
+      const kept = forcesOf(history, key).map(({ from, keptUntil }) => ({ from, to: keptUntil }));
+      return idleTimes(key, ofKey, kept, world);
+    });
 };
 
 interface World {
@@ -32,10 +37,10 @@ interface World {
   kills: number[];
 }
 
-function idleTimes(key: string, calls: readonly CallStory[], world: World): Violation[] {
+function idleTimes(key: string, calls: readonly CallStory[], kept: readonly Span[], world: World): Violation[] {
   const busy = calls.filter(({ granted }) => granted).map(busySpan);
   const waits = calls.map((call) => ({ call, from: call.asked.t, to: endOfWait(call, world.end) }));
-  return without({ from: calls[0]!.asked.t, to: world.end }, [...busy, ...world.faults]).flatMap((idle) => {
+  return without({ from: calls[0]!.asked.t, to: world.end }, [...busy, ...kept, ...world.faults]).flatMap((idle) => {
     if (idle.to - idle.from <= SLACK) return [];
     // One that waits through all of the time, however others come and go.
     for (const { call, from, to } of waits) {

@@ -1,6 +1,7 @@
 import { select } from '../history/read.js';
 import { callsOf, claimsOf, groupBy, type CallStory, type Claim } from './calls.js';
 import type { Oracle, Violation } from './oracle.js';
+import { forcesOf } from './windows.js';
 
 /** Steps that are tried for one key. Where an order exists, it is found in a few more than the key has. */
 const MOST_TRIES = 200_000;
@@ -42,9 +43,13 @@ export const order: Oracle = (history, facts) => {
   const disturbed = select(history, 'fault').length > 0;
   return [...wanted].flatMap(([key, ofKey]) => {
     const all = ofKey.map(({ call }) => call);
-    const steps = [...(claims.get(key) ?? []).flatMap((claim) => stepsOf(claim)), ...refusalsOf(all, end, disturbed)];
+    const steps = [
+      ...(claims.get(key) ?? []).flatMap((claim) => stepsOf(claim)),
+      ...refusalsOf(all, end, disturbed, forcesOf(history, key)),
+    ];
     const stuck = search(steps);
-    if (stuck === 'undecided') return [{ oracle: 'order', guarantee: 'G2', key, at: end, what: `no order is found in ${MOST_TRIES} steps` }];
+    if (stuck === 'undecided')
+      return [{ oracle: 'order', guarantee: 'G2', key, at: end, what: `no order is found in ${MOST_TRIES} steps` }];
     return stuck ? [violation(key, stuck)] : [];
   });
 };
@@ -60,7 +65,7 @@ function stepsOf({ call, token, to }: Claim): Step[] {
 }
 
 /** Single tries that found the key taken, though nobody else was asking for it: somebody must have had it. */
-function refusalsOf(calls: readonly CallStory[], end: number, disturbed: boolean): Step[] {
+function refusalsOf(calls: readonly CallStory[], end: number, disturbed: boolean, forces: ReturnType<typeof forcesOf>): Step[] {
   return calls.flatMap((call): Step[] => {
     const { asked, granted, ended } = call;
     // One of several keys is enough to refuse them all.
@@ -70,7 +75,8 @@ function refusalsOf(calls: readonly CallStory[], end: number, disturbed: boolean
       const isGone = other.granted === undefined && (disturbed || other.ended?.outcome !== 'timeout');
       return other !== call && other.asked.t <= ended.t && answered + (isGone ? AFTERMATH : 0) >= asked.t;
     };
-    return calls.some(mayAsk) ? [] : [{ does: 'refuse', call, token: null, from: asked.t, to: ended.t }];
+    const isKept = forces.some(({ from, keptUntil }) => from <= ended.t && keptUntil >= asked.t);
+    return isKept || calls.some(mayAsk) ? [] : [{ does: 'refuse', call, token: null, from: asked.t, to: ended.t }];
   });
 }
 

@@ -26,6 +26,9 @@ export const trouble: Oracle = (history) => [
     .filter(({ failed }) => failed !== undefined)
     .map(({ t, name, failed }) => violation(t, `the fault "${name}" could not be made: ${failed}`)),
   ...wrongErrors(history),
+  ...select(history, 'forced')
+    .filter(({ result }) => /^(internal|config):/.test(result))
+    .map(({ t, id, result }) => violation(t, `${id}, which takes a key away, ended as ${result}`)),
 ];
 
 function isExpected(history: readonly Entry[], { t, what, detail }: Said<'trouble'>): boolean {

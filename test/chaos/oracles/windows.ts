@@ -1,4 +1,5 @@
 import type { Entry, Said } from '../history/entry.js';
+import { select } from '../history/read.js';
 
 export interface Span {
   from: number;
@@ -15,6 +16,22 @@ export function timesOf(history: readonly Entry[], matches: (fault: Said<'fault'
     if (span) span.to = entry.t + after;
   }
   return [...spans.values()];
+}
+
+/** ms for which what an operator has asked for may still be done, if nobody was there to hear the answer */
+const UNHEARD = 10_000;
+
+/** When a key was taken from its holder by an operator, or may have been, and for how long it was then kept from all others. */
+export function forcesOf(history: readonly Entry[], key: string): (Span & { keptUntil: number })[] {
+  const answers = new Map(select(history, 'forced').map((entry) => [entry.id, entry]));
+  return select(history, 'forcing')
+    .filter((entry) => entry.key === key)
+    .map(({ id, t, grace, keepFor }) => {
+      const answer = answers.get(id);
+      const isKnown = answer !== undefined && /^(free|gave back|forced|changed)$/.test(answer.result);
+      const to = isKnown ? answer.t : t + grace + UNHEARD;
+      return { from: t, to, keptUntil: isKnown && answer.result !== 'forced' ? to : to + keepFor };
+    });
 }
 
 /** Returns what is left of a span without the others, in order. */

@@ -37,9 +37,7 @@ export class Context {
     private readonly openCounter: (key: string) => Counter = (key) => new UnguardedCounter(order.folder, key),
   ) {}
 
-  nextId(): string {
-    return `${this.order.id}-${++this.calls}`;
-  }
+  readonly nextId = (): string => `${this.order.id}-${++this.calls}`;
 
   counter(key: string): Counter {
     let counter = this.counters.get(key);

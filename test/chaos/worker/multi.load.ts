@@ -18,7 +18,7 @@ export async function callMulti(context: Context, open: OpenLocks): Promise<void
   await withAbort(context, call, terms, async (options) => {
     await open.locks.multiLock(given).using(async (lease) => {
       call.granted(lease);
-      await writeSection(context, call, lease, lengthOfSection(context, terms.keyTimeout));
+      await writeSection(context, call, lease, lengthOfSection(context, terms));
       call.releasing();
     }, options);
     call.released(true);

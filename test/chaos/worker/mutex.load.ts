@@ -3,6 +3,7 @@ import { Call } from './call.js';
 import type { Context, OpenLocks } from './context.js';
 import { KEYS as ALL_KEYS } from './keys.js';
 import { lengthOfSection, writeSection } from './section.js';
+import { takeAway } from './take-away.js';
 import { chooseTerms, question, type Terms } from './terms.js';
 import { withAbort } from './with-abort.js';
 
@@ -11,6 +12,7 @@ const { mutex: KEYS } = ALL_KEYS;
 /** One call of a caller of mutexes: by `using`, re-entrant or not, by a bare lease, by one try, or as a part of a ring; aborted now and then. */
 export async function callMutex(context: Context, open: OpenLocks): Promise<void> {
   const { random } = context;
+  if (random.chance(1 / 100)) return takeAway(context, open);
   const key = random.pick(KEYS);
   const terms = chooseTerms(context, key);
   const call = new Call(context, question('mutex', [key], 'alone', terms, open));
@@ -22,7 +24,7 @@ export async function callMutex(context: Context, open: OpenLocks): Promise<void
       key,
       async (lease) => {
         call.granted(lease);
-        await writeSection(context, call, lease, lengthOfSection(context, terms.keyTimeout));
+        await writeSection(context, call, lease, lengthOfSection(context, terms));
         if (way === 'again') await again(context, open, call, key, terms, lease);
         call.releasing();
       },
@@ -45,7 +47,7 @@ async function bare(
   if (!lease) return call.refused();
   call.granted(lease);
   try {
-    await writeSection(context, call, lease, lengthOfSection(context, options.keyTimeout!));
+    await writeSection(context, call, lease, lengthOfSection(context, options));
     if (context.random.chance(0.2)) await lease.renew();
     call.claim();
   } finally {

@@ -49,7 +49,7 @@ async function hold(
 ): Promise<void> {
   await lock.using(async (lease) => {
     call.granted(lease);
-    await section(context, call, lease, lengthOfSection(context, options.keyTimeout!));
+    await section(context, call, lease, lengthOfSection(context, options));
     call.releasing();
   }, options);
   call.released(true);
@@ -57,7 +57,7 @@ async function hold(
 
 async function downgrade(context: Context, open: OpenLocks, lock: ReadWriteLock, writer: Call, options: AcquireOptions): Promise<void> {
   const [key] = writer.keys as [string];
-  const length = lengthOfSection(context, options.keyTimeout!);
+  const length = lengthOfSection(context, options);
   const terms = {
     ...chooseTerms(context, key),
     ...options,

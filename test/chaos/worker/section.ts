@@ -1,11 +1,11 @@
-import type { Lease, MultiLease } from '../../../lib/core.js';
+import type { AcquireOptions, Lease, MultiLease } from '../../../lib/core.js';
 import { now } from '../history/clock.js';
 import type { Call } from './call.js';
 import type { Context } from './context.js';
 
-/** How long a body works: mostly some milliseconds, so that many get in, and now and then longer than its lease. */
-export function lengthOfSection({ random }: Context, keyTimeout: number): number {
-  if (random.chance(0.04)) return Math.min(keyTimeout * (0.5 + 1.5 * random.next()), 2_500);
+/** How long a body works: mostly some milliseconds, so that many get in, and now and then longer than its lease, above all if that is not renewed. */
+export function lengthOfSection({ random }: Context, { keyTimeout = 0, renew }: AcquireOptions): number {
+  if (random.chance(renew ? 0.04 : 0.5)) return Math.min(keyTimeout * (0.5 + 1.5 * random.next()), 2_500);
   return random.chance(0.3) ? random.int(0, 60) : random.int(0, 8);
 }
 

@@ -19,7 +19,7 @@ export async function callSemaphore(context: Context, open: OpenLocks): Promise<
   await withAbort(context, call, terms, async (options) => {
     await open.locks.semaphore(key, { permits, count }).using(async (lease) => {
       call.granted(lease);
-      await shareSection(context, call, lease, lengthOfSection(context, terms.keyTimeout));
+      await shareSection(context, call, lease, lengthOfSection(context, terms));
       call.releasing();
     }, options);
     call.released(true);
