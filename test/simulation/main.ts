@@ -16,7 +16,7 @@ const HELP = `npm run nightly -- simulate [options]
   --length <n>      ms of each run in which faults strike; default: 15000
   --store <names>   with commas: ${['records', 'observed', 'quorum'].join(',')}; default: in turn
   --defect <text>   the title of a mutant that is put into the code, with its table where two have it: 'records: …'
-  --prove           each of ten defects, or the one of --defect, must be found within a minute of this process
+  --prove           each defect of breaks.ts, or the one of --defect, must be found within a minute of this process
   --shrink          finds how many of the faults of a run that fails are enough for that
   --trace           prints the whole history`;
 
