@@ -3,7 +3,7 @@ import { checkClient } from '../../core/store/check-client.js';
 import { after, isSettledWithin, now } from '../../core/util/clock.js';
 import { CONNECTED, storeErrorOf, type ZookeeperAuth, type ZookeeperClient } from './zookeeper.client.js';
 
-/** Milliseconds after which the servers forget a session. Nothing depends on it. */
+/** Milliseconds after which the servers forget a session, and after which a client of our own that has got none is given up. */
 const SESSION = 10_000;
 /** Milliseconds until the client tries the next server, when it has tried all of them once; twice as many each time. */
 const PAUSE = 100;
@@ -31,6 +31,8 @@ export class ZookeeperLink {
   private readonly waiting: (() => void)[] = [];
   private inside: Inside | undefined;
   private next: NodeJS.Timeout | undefined;
+  private attempt: NodeJS.Timeout | undefined;
+  private limit: NodeJS.Timeout | undefined;
   private isEnded = false;
 
   /** @param broke is called when its connection breaks. */
@@ -59,6 +61,7 @@ export class ZookeeperLink {
     checkClient('zookeeperStore', 'node-zookeeper-client', 'transaction' in client);
     for (const { scheme, auth: text } of auth) client.addAuthInfo(scheme, Buffer.from(text));
     const link = new ZookeeperLink(client, broke);
+    link.limit = after(SESSION, () => broke(link)).unref();
     link.mend((client as unknown as { connectionManager: Inside }).connectionManager, timeout);
     client.connect();
     return link;
@@ -78,7 +81,7 @@ export class ZookeeperLink {
   async end(): Promise<void> {
     const { client, inside } = this;
     this.isEnded = true;
-    clearTimeout(this.next);
+    for (const timer of [this.next, this.attempt, this.limit]) clearTimeout(timer);
     client.removeListener('state', this.changed);
     if (!inside) return;
     inside.connect = () => undefined;
@@ -98,11 +101,19 @@ export class ZookeeperLink {
     // eslint-disable-next-line @typescript-eslint/unbound-method -- called with it below
     const { onSocketData: receive, findNextServer: find } = inside;
     // By itself it would try some hundred times a second where something else listens.
-    let tries = -inside.servers.length;
+    const { length } = inside.servers;
+    let tries = -length;
     inside.findNextServer = (go) => {
+      clearTimeout(this.attempt);
       find.call(inside, (server) => {
         const pause = tries++ < 0 ? 0 : Math.min(PAUSE * 2 ** (tries - 1), LONGEST_PAUSE);
-        if (!this.isEnded) this.next = after(pause * (0.5 + Math.random() / 2), () => go(server));
+        // It waits without end for the answer of a server. One that hangs is given up soon, and a busy ensemble gets more time in each round.
+        const patience = timeout * 2 ** Math.max(0, Math.ceil(tries / length));
+        const attempt = (): void => {
+          go(server);
+          this.attempt = after(patience, () => inside.socket?.destroy());
+        };
+        if (!this.isEnded) this.next = after(pause * (0.5 + Math.random() / 2), attempt);
       });
     };
     inside.onSocketData = (data) => {
@@ -121,6 +132,7 @@ export class ZookeeperLink {
 
   private readonly changed = (): void => {
     if (!this.isConnected) return this.broke(this);
+    for (const timer of [this.attempt, this.limit]) clearTimeout(timer);
     if (this.inside) {
       this.inside.connect = () => undefined;
       // An idle connection does not keep the process alive.

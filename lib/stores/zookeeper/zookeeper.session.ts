@@ -65,7 +65,8 @@ export class ZookeeperSession {
       const fail = (cause: unknown): void => settle(() => reject(storeErrorOf(cause)));
       const timer = after(Math.max(1, end - sentAt), () => {
         fail(this.late('did not answer'));
-        if (link.heardAt < sentAt) this.drop(link);
+        // Where it was sent late, because there was no connection at first, it has not been silent for long.
+        after(this.requestTimeout - (end - sentAt), () => link.heardAt < sentAt && this.drop(link)).unref();
       });
       link.pending.add(fail);
       try {
@@ -160,7 +161,6 @@ export class ZookeeperSession {
     if (this.isClosed) throw new StoreError('The ZooKeeper store is closed.', { transient: false, isUnsent: true });
     const link = await (this.opening ??= detached(() => this.open()));
     if (await link.isConnectedWithin(this.requestTimeout)) return link;
-    this.drop(link);
     throw this.late('gave no connection', true);
   }
 

@@ -65,6 +65,22 @@ it('an app says at its start where its locks are, also over a client that is len
   expect(lent).toMatch(RegExp(`^Zookeeper at ${direct}, node /shop/nestjs-distributed-lock, answers in `));
 });
 
+it('a session that takes longer to open than a request may is opened all the same (G8)', async () => {
+  proxy.delay(500, 0, 'replies');
+  const session = sessionAt('/slow', proxied, 300);
+  // Now it is connected, and the next replies are late.
+  await eventually(async () => !(await rejection(session.data('/'))).message.includes('gave no connection'));
+  await session.close();
+});
+
+it('a request that is sent late, after a session was opened, ends no connection (G8)', async () => {
+  proxy.delay(1_300, 0, 'replies');
+  const session = sessionAt('/slow', proxied, 2_000);
+  await expect(session.data('/')).rejects.toThrow('did not answer within 2000 ms');
+  expect(await session.data('/')).toBeDefined();
+  await session.close();
+});
+
 describe('a lost reply', () => {
   it.each(['new', 'known'])('to an acquire of a %s key changes nothing: there is one grant', async (kind) => {
     const [locks, other] = [open({ connectionString: proxied }), open({ connectionString: direct })];

@@ -1,7 +1,7 @@
 import type { Redis } from 'ioredis';
 import type { Leftover } from '../store.js';
 
-/** Each key that is neither a fencing token, nor a `minHold`, nor a latch, which all expire, nor a queue in which only killed processes stand. */
+/** Each key that is neither a fencing token, nor a `minHold`, nor a latch, nor what operators have done, which all expire, nor a queue in which only killed processes stand. */
 export async function leftoversOf(redis: Redis, pidsOfKilled: ReadonlySet<number>): Promise<Leftover[]> {
   const leftovers = await Promise.all((await redis.keys('*')).sort().map((key) => leftoverOf(redis, key, pidsOfKilled)));
   return leftovers.filter((leftover) => leftover !== undefined);
@@ -13,7 +13,7 @@ async function leftoverOf(redis: Redis, key: string, pidsOfKilled: ReadonlySet<n
   const left = await redis.pttl(key);
   if (left === -2) return undefined;
   if (left === -1) return { key, what: `${key}, which never expires` };
-  if (/:fence$|\bkept:|latch-/.test(key)) return undefined;
+  if (/:fence$|:audit$|\bkept:|latch-/.test(key)) return undefined;
   const type = await redis.type(key);
   if (!key.endsWith(':queue')) return { key, what: `${key}: a ${type} for ${left} ms: ${await valueOf(redis, key, type)}` };
   const places = (await redis.zrange(key, '0', '-1')).filter((place) => !pidsOfKilled.has(pidOf(place)));
