@@ -4,6 +4,7 @@ import { eventually } from '../../../support/eventually.js';
 import { freePort } from '../../../support/free-port.js';
 import { clientName, nodeRedis } from '../../../support/redis-clients.js';
 import { adapterOf } from '../../../../lib/stores/redis/node-redis/node-redis.adapter.js';
+import type { RedisClient } from '../../../../lib/stores/redis/connection/redis.client.js';
 import { usesEveryVerb } from '../every-verb.js';
 import { outcomeOf, useRedis } from '../setting.js';
 
@@ -173,16 +174,19 @@ describe('a client of node-redis that is lent to a store', () => {
     const lent = await connected();
     await setting.server.pause();
     setting.finally(() => setting.server.resume());
-    const duplicate = adapterOf(lent as never).duplicate({ connectTimeout: 100 });
     const errors: unknown[] = [];
-    duplicate.on('error', (error) => errors.push(error));
-    await expect(duplicate.connect!()).rejects.toThrow('The server did not answer within 100 ms.');
-    const broken = duplicate.connect!();
-    // As soon as it has a socket.
-    setTimeout(() => duplicate.disconnect(true), 20);
-    await expect(broken).rejects.toThrow('The connection was broken off.');
-    expect(duplicate.status).toBe('end');
-    // What the first one did when it was destroyed has been said by now.
+    const [late, broken] = [100, 60_000].map((connectTimeout) => {
+      const duplicate = adapterOf(lent).duplicate({ connectTimeout });
+      return duplicate.on('error', (error) => errors.push(error));
+    }) as [RedisClient, RedisClient];
+    await expect(late.connect()).rejects.toThrow('The server did not answer within 100 ms.');
+    const connecting = expect(broken.connect()).rejects.toThrow('The connection was broken off.');
+    // It does nothing before there is a connection.
+    await eventually(() => {
+      broken.disconnect(true);
+      return broken.status === 'end';
+    });
+    await connecting;
     expect(errors).toEqual([]);
   });
 
