@@ -137,7 +137,7 @@ export function normalised(text: string): string {
     .replaceAll(/[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g, '<uuid>')
     .replaceAll(/\b([\w-]+)@[\w.-]+:\d+/g, '$1@<host>:<pid>')
     .replaceAll(/\b\d{16}\b/g, '<token>')
-    .replaceAll(/\b\d+ (ms|s|min)\b/g, '<time>')
+    .replaceAll(/\b\d+(?:\.\d+)? (ms|s|min)\b/g, '<time>')
     .replaceAll(/\d\d:\d\d:\d\d\.\d{3}/g, '<clock>')
     .replaceAll(/ {2,}/g, '  ')
     .replaceAll(/ +$/gm, '')
