@@ -103,7 +103,9 @@ describe('waiters on a Cluster, whose node of the inbox is a replica', () => {
 
   it('that dies, get the next key by asking for it, and the later ones by messages again (G8)', async () => {
     const [mine, others] = [on.locks(), on.locks()];
+    // Both have waited, so both listen.
     await expectWoken(setting, mine, others, KEY);
+    await expectWoken(setting, others, mine, KEY);
     const holder = await mine.acquire(KEY, woken);
     const next = others.acquire(KEY, { ...woken, retryInterval: 1_000 });
     await queued(setting, KEY, 1);
