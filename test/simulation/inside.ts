@@ -1,6 +1,7 @@
 // What runs inside of the simulated processes: apps with the code of lib and the loads of the chaos runs, and servers with a table.
 import { randomUUID } from 'node:crypto';
 import { Locks, StoreError, type LockStore } from '../../lib/core.js';
+import { inTime } from '../../lib/core/util/clock.js';
 import { quorumStore } from '../../lib/stores/quorum/quorum.store.js';
 import {
   observedTable,
@@ -67,7 +68,9 @@ export function startApp(order: Order, port: Port): App {
     );
     const stores = tables.map((table, i) => {
       const store = recordStore(table);
-      return order.forgets ? Object.assign(store, { remembers: () => connections[i]!.ask<number>({ verb: 'age' }) }) : store;
+      const late = (): StoreError => new StoreError('The server does not say its age.', { transient: true });
+      const remembers = (): Promise<number> => inTime(requestTimeout, connections[i]!.ask<number>({ verb: 'age' }), late);
+      return order.forgets ? Object.assign(store, { remembers }) : store;
     });
     const store: LockStore = order.store === 'quorum' ? quorumStore(stores, { quarantine: QUARANTINE }) : stores[0]!;
     const locks = new Locks(store, {

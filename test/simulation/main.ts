@@ -42,11 +42,12 @@ const { values: flags } = parseArgs({
 });
 const stores = flags.store.split(',') as StoreKind[];
 if (flags.help) console.log(HELP);
-else
-  process.exitCode =
-    (await (flags.prove ? prove() : runAll(flags.ci ? 1 : Number(flags.seed)))) && (!flags.ci || (await runAll(Number(flags.seed))))
-      ? 0
-      : 1;
+else process.exitCode = (await run()) ? 0 : 1;
+
+async function run(): Promise<boolean> {
+  if (flags.prove) return prove();
+  return (!flags.ci || (await runAll(1))) && runAll(Number(flags.seed));
+}
 
 /** Seconds for which this process has had a processor: another load on the machine does not change what is run. */
 function seconds(): number {
