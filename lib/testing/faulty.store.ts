@@ -1,6 +1,13 @@
 import { StoreError } from '../core/model/errors.js';
 import type { LatchDriver } from '../core/store/latch-driver.js';
-import type { AcquireReply, AcquireRequest, AdoptReply, AdoptRequest, LeaseDriver } from '../core/store/lease-driver.js';
+import {
+  type AcquireReply,
+  type AcquireRequest,
+  type AdoptReply,
+  type AdoptRequest,
+  type LeaseDriver,
+  traitsOf,
+} from '../core/store/lease-driver.js';
 import type { LockStore } from '../core/store/lock-store.js';
 import { idle } from '../core/util/clock.js';
 import type { FaultyRequest, LockFaults } from './lock-faults.js';
@@ -88,12 +95,7 @@ function faultyDriver(inner: LeaseDriver, faults: StoreFaults, requestTimeout: n
     return reply;
   };
   return {
-    origin: inner.origin ?? inner,
-    isShared: inner.isShared,
-    grantsAll: inner.grantsAll,
-    queueEntryLifetime: inner.queueEntryLifetime,
-    wakeUps: inner.wakeUps,
-    timeOf: inner.timeOf ? (token) => inner.timeOf!(token) : undefined,
+    ...traitsOf(inner),
     acquire: (call) =>
       request('acquire', async () => {
         const reply = faults.isTaken(call.key) ? await taken(call) : await inner.acquire(call);

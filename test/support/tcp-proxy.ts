@@ -52,6 +52,9 @@ export class TcpProxy {
     return [...this.#links].filter((link) => link.open).length;
   }
 
+  /** all connections that clients have made */
+  made = 0;
+
   /** what did not arrive since the start or the last `heal` */
   get lost(): { requests: number; replies: number } {
     return { requests: this.#traffic.requests.lost, replies: this.#traffic.replies.lost };
@@ -156,6 +159,7 @@ export class TcpProxy {
   }
 
   #join(client: Socket): void {
+    this.made++;
     const link = new ProxyLink(client, connect(this.target), this.#traffic, () => this.#links.delete(link), this.random, this.framing);
     this.#links.add(link);
   }

@@ -2,7 +2,7 @@ import { refusalIn } from '../model/errors.js';
 import type { LockKindName } from '../model/events.js';
 import type { ObservedRequest, StoreOperation } from '../model/telemetry.js';
 import { now } from '../util/clock.js';
-import type { LeaseDriver } from '../store/lease-driver.js';
+import { type LeaseDriver, traitsOf } from '../store/lease-driver.js';
 import type { LockStore } from '../store/lock-store.js';
 
 type Hear = (request: ObservedRequest) => void;
@@ -36,12 +36,7 @@ function timedDriver(driver: LeaseDriver, kind: LockKindName, requestTimeout: nu
     return reply;
   };
   return {
-    origin: driver.origin ?? driver,
-    isShared: driver.isShared,
-    grantsAll: driver.grantsAll,
-    queueEntryLifetime: driver.queueEntryLifetime,
-    wakeUps: driver.wakeUps,
-    timeOf: driver.timeOf ? (token) => driver.timeOf!(token) : undefined,
+    ...traitsOf(driver),
     acquire: (request) => measure('acquire', now(), driver.acquire(request)),
     renew: (batch) => {
       const sentAt = now();

@@ -4,6 +4,7 @@ import { checkOneOf, checkOptions, integerFrom, ofType, oneOf } from '../../core
 import { configError } from '../../core/model/errors.js';
 import { checkClient } from '../../core/store/check-client.js';
 import type { LockStore } from '../../core/store/lock-store.js';
+import { connectTimeout } from '../../core/util/clock.js';
 import { recordStore } from '../records/record.store.js';
 import { configOf, MysqlClient } from './mysql.client.js';
 import { DEFAULT_TABLE, mysqlSchema, quoted } from './mysql.schema.js';
@@ -78,7 +79,8 @@ function poolOf(options: MysqlStoreOptions, table: string, requestTimeout: numbe
       password: decodeURIComponent(password),
       database: decodeURIComponent(pathname.slice(1)),
     };
-    return (connectionLimit = max ?? MAX) => mysql.createPool({ uri: url, ...given, connectionLimit, connectTimeout: requestTimeout });
+    return (connectionLimit = max ?? MAX) =>
+      mysql.createPool({ uri: url, ...given, connectionLimit, connectTimeout: connectTimeout(requestTimeout) });
   }
   const theirs = configOf(pool);
   if (!theirs?.connectionConfig) return fail('"pool" must be a pool of mysql2');
@@ -91,7 +93,7 @@ function poolOf(options: MysqlStoreOptions, table: string, requestTimeout: numbe
     const get = (): object => {
       const { connectionConfig } = theirs;
       return Object.assign(Object.create(Object.getPrototypeOf(connectionConfig) as object) as object, connectionConfig, {
-        ...{ pool: own, connectTimeout: requestTimeout, enableKeepAlive: true },
+        ...{ pool: own, connectTimeout: connectTimeout(requestTimeout), enableKeepAlive: true },
       });
     };
     Object.defineProperty(configOf(own), 'connectionConfig', { get });

@@ -4,7 +4,7 @@ import { StoreError } from '../../core/model/errors.js';
 import { checkClient } from '../../core/store/check-client.js';
 import type { LockStore } from '../../core/store/lock-store.js';
 import { StoreWarnings } from '../../core/store/store-warnings.js';
-import { inTime, isSettledWithin } from '../../core/util/clock.js';
+import { connectTimeout, inTime, isSettledWithin } from '../../core/util/clock.js';
 import { detached } from '../../core/util/detached.js';
 import { isConflict, late, sqlStateOf, unsent } from './postgres.errors.js';
 
@@ -78,8 +78,9 @@ export function canUnref(Client: Driver['Client']): boolean {
 }
 
 /** Makes a client beside the pool. It is not connected yet. */
-export async function clientTo(source: object, query_timeout: number, connectionTimeoutMillis = query_timeout): Promise<PostgresClient> {
+export async function clientTo(source: object, query_timeout: number, connectionTimeout?: number): Promise<PostgresClient> {
   const { Client = (await driver()).Client } = source as Partial<Driver>;
+  const connectionTimeoutMillis = connectionTimeout ?? connectTimeout(query_timeout);
   return new (careful(Client))({ ...source, keepAlive: true, connectionTimeoutMillis, query_timeout });
 }
 

@@ -2,6 +2,7 @@ import { inspect } from 'node:util';
 import { type Checks, checkOneOf, checkOptions, defined, integerFrom, ofType, oneOf } from '../../core/model/check-options.js';
 import { configError } from '../../core/model/errors.js';
 import { checkClient } from '../../core/store/check-client.js';
+import { connectTimeout } from '../../core/util/clock.js';
 import {
   canUnref,
   clientTo,
@@ -111,8 +112,8 @@ function connectionOf(options: PostgresStoreOptions, requestTimeout: number): Po
   if ('query' in options) return new QueryConnection(options.query, requestTimeout);
   const source: { readonly max?: number } = 'pool' in options ? optionsOf(options.pool) : { connectionString: options.url };
   const { prepare = 'url' in options, max = Math.min(MAX, source.max ?? MAX) } = options as { prepare?: boolean; max?: number };
-  // Longer than a caller waits: a connection that a slow server makes too late for one caller is there for the next.
-  const makePool = async () => new (await driver()).Pool({ ...source, ...LIMITS, max, connectionTimeoutMillis: 3 * requestTimeout });
+  const limits = { ...LIMITS, max, connectionTimeoutMillis: connectTimeout(requestTimeout) };
+  const makePool = async () => new (await driver()).Pool({ ...source, ...limits });
   return new PoolConnection({ requestTimeout, max, prepare }, makePool);
 }
 

@@ -1,5 +1,5 @@
 import type { LocksOptions } from '../../core/model/locks-options.js';
-import type { LeaseDriver } from '../../core/store/lease-driver.js';
+import { type LeaseDriver, traitsOf } from '../../core/store/lease-driver.js';
 import type { LockStore } from '../../core/store/lock-store.js';
 import type { Locks } from '../../locks.js';
 import { LocksOfKind, MUTEX, type Kind } from './kinds.js';
@@ -91,9 +91,9 @@ function altered(store: LockStore, kind: Kind, misbehaving: Misbehaviour = () =>
 }
 
 function verbsOf(driver: LeaseDriver): LeaseDriver {
-  const { isShared, queueEntryLifetime, wakeUps, extend, adopt, timeOf } = driver;
+  const { extend, adopt } = driver;
   return {
-    queueEntryLifetime,
+    ...traitsOf(driver),
     acquire: (request) => driver.acquire(request),
     renew: (batch) => driver.renew(batch),
     release: (request) => driver.release(request),
@@ -101,8 +101,5 @@ function verbsOf(driver: LeaseDriver): LeaseDriver {
     check: (tenancy) => driver.check(tenancy),
     ...(extend && { extend: (request) => extend.call(driver, request) }),
     ...(adopt && { adopt: (request) => adopt.call(driver, request) }),
-    ...(timeOf && { timeOf: (token) => timeOf.call(driver, token) }),
-    ...(isShared && { isShared }),
-    ...(wakeUps && { wakeUps }),
   };
 }

@@ -92,6 +92,16 @@ describe('a connection', () => {
     expect((await exchange(table, { key: `${key} new` })).written).toBe(true);
   });
 
+  it('that takes longer than a request is waited for, and used', async () => {
+    const locks = locksOf({ url: throughProxy(), requestTimeout: 2_000, max: 1 });
+    const before = proxy.made;
+    proxy.delay(2_500, 0, 'replies');
+    await expect(locks.tryAcquire(key)).rejects.toThrow('within 2000 ms');
+    await proxy.heal();
+    await locks.acquire(key, { waitTimeout: 5_000 });
+    expect(proxy.made - before).toBe(1);
+  });
+
   it('that is refused is not sent to, and is made as soon as the server is back', async () => {
     const table = open({ url: throughProxy() });
     proxy.refuse();

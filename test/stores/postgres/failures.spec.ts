@@ -20,6 +20,18 @@ describe('a connection', () => {
     expect(await exchange(table, {})).toMatchObject({ written: true });
     await eventually(() => expect(own.proxy.connections).toBe(1));
   });
+
+  it('that takes longer than some requests is waited for, and used', async () => {
+    const table = setting.open({ url: own.url, requestTimeout: 100, max: 1, listen: false });
+    const before = own.proxy.made;
+    own.proxy.holdReplies();
+    for (let tries = 0; tries < 5; tries++) {
+      expect(await refusalOf(exchange(table, {}))).toMatchObject({ transient: true, isUnsent: true });
+    }
+    await own.proxy.heal();
+    await eventually(() => exchange(table, {}));
+    expect(own.proxy.made - before).toBe(1);
+  });
 });
 
 it('an inbox whose connection is half open is found by its own message, and opened again', async () => {
