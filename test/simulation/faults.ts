@@ -1,8 +1,8 @@
 import type { Random } from '../chaos/random.js';
-import { EMPTIED, type Group } from '../chaos/faults/fault.js';
+import { EMPTIED, RESTORED, type Group } from '../chaos/faults/fault.js';
 import type { Host } from './host.js';
 import type { Server } from './inside.js';
-import { CALM, type Link, type Weather } from './network.js';
+import type { Link, Weather } from './network.js';
 
 export interface AppPlace {
   readonly host: Host;
@@ -54,11 +54,10 @@ function weather(name: string, change: (random: Random) => Partial<Weather>, cut
     group: 'net',
     lasts: [200, 2_500],
     strike({ app, index, random }) {
-      const link = app.links[index]!;
-      link.weather = { ...CALM, ...change(random) };
+      const end = app.links[index]!.spoil(change(random));
       if (cuts) app.cut(index);
       return () => {
-        link.weather = CALM;
+        end();
         if (cuts) app.cut(index);
       };
     },
@@ -147,11 +146,27 @@ export const FAULTS: readonly SimulatedFault[] = [
     },
   },
   {
-    name: 'server comes back with old data',
+    name: RESTORED,
     group: 'loss',
     isWide: true,
-    lasts: [300, 3_000],
-    strike: ({ server: { server } }) => server.backup(),
+    lasts: [2_500, 5_000],
+    strike({ server: { host, server }, apps, index, random }) {
+      const restore = server.backup();
+      const { world } = host;
+      // For a second or longer, which each process notices that asks for the count, or for a moment: then it notices that the count has gone back.
+      const leaving = world.at(world.now + random.pick([random.int(200, 1_200), 2_400]), () => {
+        host.stop();
+        for (const app of apps) app.cut(index);
+      });
+      return () => {
+        leaving.isOff = true;
+        if (!host.standsStill) return;
+        server.crash();
+        restore();
+        host.drop();
+        host.resume();
+      };
+    },
   },
   {
     name: 'clock of the server jumps',

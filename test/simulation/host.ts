@@ -96,6 +96,10 @@ export class Host implements Place {
     return this.state === 'runs';
   }
 
+  get standsStill(): boolean {
+    return this.state === 'stands still';
+  }
+
   /** How many timers still keep it alive. */
   get alive(): number {
     return this.timers.size;

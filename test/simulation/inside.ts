@@ -21,6 +21,8 @@ import { CasMapData, CasMapTable } from '../support/cas-map-table.js';
 import { MapData, MapTable } from '../support/map-table.js';
 
 export type StoreKind = 'records' | 'observed' | 'quorum';
+/** Whether its table has a clock, counts its writes, or has neither. */
+export type ServerKind = 'clock' | 'count' | 'neither';
 
 export interface Request {
   readonly verb: 'exchange' | 'count' | 'listen' | 'age';
@@ -42,8 +44,7 @@ export interface Order {
   readonly seed: string;
   readonly kinds: Kind[];
   readonly store: StoreKind;
-  /** Of each server whether its table is one without a clock. */
-  readonly servers: readonly boolean[];
+  readonly servers: readonly ServerKind[];
   /** Whether a server may come back empty. */
   readonly forgets: boolean;
 }
@@ -63,9 +64,14 @@ export function startApp(order: Order, port: Port): App {
   const stopping = new AbortController();
   const opened = Array.from({ length: random.int(1, 2) }, (): OpenLocks => {
     const requestTimeout = random.pick([300, 600, 1_000]);
-    const tables = connections.map((each, i) =>
-      order.servers[i] ? observedTable(new NetCasTable(each, requestTimeout)) : new NetTable(each, requestTimeout),
-    );
+    const isWoken = random.chance(0.9);
+    const tables = connections.map((each, i) => {
+      const kind = order.servers[i]!;
+      const wakeUps = isWoken ? new NetWakeUps(each) : undefined;
+      return kind === 'clock'
+        ? new NetTable(each, requestTimeout, wakeUps)
+        : observedTable(new NetCasTable(each, requestTimeout, wakeUps, kind === 'count'));
+    });
     const stores = tables.map((table, i) => {
       const store = recordStore(table);
       const late = (): StoreError => new StoreError('The server does not say its age.', { transient: true });
@@ -141,6 +147,8 @@ function counterOf(port: Port, key: string) {
 /** From an app to one server. What is under way when it breaks may have been done. */
 class Connection {
   readonly inboxes = new Map<string, (text: string) => void>();
+  /** Called when it breaks. */
+  readonly cuts = new Set<() => void>();
   private readonly open = new Set<() => void>();
 
   constructor(
@@ -161,7 +169,7 @@ class Connection {
   }
 
   cut(): void {
-    for (const broke of this.open) broke();
+    for (const broke of [...this.cuts, ...this.open]) broke();
     this.open.clear();
   }
 }
@@ -192,14 +200,12 @@ class NetWakeUps implements RecordWakeUps {
 
 class NetTable implements RecordTable {
   readonly name = 'simulated';
-  readonly wakeUps: NetWakeUps;
 
   constructor(
     private readonly connection: Connection,
     readonly requestTimeout: number,
-  ) {
-    this.wakeUps = new NetWakeUps(connection);
-  }
+    readonly wakeUps: NetWakeUps | undefined,
+  ) {}
 
   exchange(changes: readonly Change[]): readonly Promise<Found>[] {
     return changes.map((change) => this.connection.ask<Found>({ verb: 'exchange', change }));
@@ -211,22 +217,26 @@ class NetTable implements RecordTable {
 class NetCasTable implements CasTable {
   readonly name = 'simulated';
   readonly place: string;
-  readonly wakeUps: NetWakeUps;
+  readonly count?: () => Promise<number>;
 
   constructor(
     private readonly connection: Connection,
     readonly requestTimeout: number,
+    readonly wakeUps: NetWakeUps | undefined,
+    counts: boolean,
   ) {
-    this.wakeUps = new NetWakeUps(connection);
     this.place = `server ${connection.server}`;
+    const late = (): StoreError => new StoreError('The server does not count.', { transient: true });
+    if (counts) this.count = () => inTime(requestTimeout, connection.ask<number>({ verb: 'count' }), late);
+  }
+
+  /** Where nothing is counted, the end of a connection is all that tells of another store. */
+  onReplaced(listener: () => void): void {
+    if (!this.count) this.connection.cuts.add(listener);
   }
 
   exchange(changes: readonly CasChange[]): readonly Promise<CasFound>[] {
     return changes.map((change) => this.connection.ask<CasFound>({ verb: 'exchange', change }));
-  }
-
-  count(): Promise<number> {
-    return this.connection.ask({ verb: 'count' });
   }
 
   async close(): Promise<void> {}
@@ -248,8 +258,8 @@ export interface Server {
   rows(): { key: string; record: string | null; endsAt: number }[];
 }
 
-export function startServer(isClockless: boolean): Server {
-  return isClockless ? new CasServer() : new TableServer();
+export function startServer(kind: ServerKind): Server {
+  return kind === 'clock' ? new TableServer() : new CasServer(kind === 'count');
 }
 
 class TableServer extends MapTable implements Server {
@@ -301,8 +311,8 @@ class TableServer extends MapTable implements Server {
 class CasServer extends CasMapTable implements Server {
   readonly inboxes = this.data.inboxes;
 
-  constructor() {
-    super(new CasMapData());
+  constructor(isCounted: boolean) {
+    super(new CasMapData(), { isCounted });
   }
 
   answer({ verb, change, inbox }: Request): unknown {

@@ -15,11 +15,12 @@ export interface Weather {
   isCutDown: boolean;
 }
 
-export const CALM: Weather = { delay: 0, distance: 0, loss: 0, twice: 0, isCutUp: false, isCutDown: false };
+const CALM: Weather = { delay: 0, distance: 0, loss: 0, twice: 0, isCutUp: false, isCutDown: false };
 
 /** The way from an app to a server and back. A message may overtake another one. */
 export class Link {
-  weather = CALM;
+  private weather = CALM;
+  private readonly faults = new Set<Partial<Weather>>();
 
   constructor(
     private readonly world: World,
@@ -28,18 +29,29 @@ export class Link {
     private readonly server: Host,
   ) {}
 
+  /** @returns what ends it. */
+  spoil(fault: Partial<Weather>): () => void {
+    const change = (): void => void (this.weather = Object.assign({}, CALM, ...this.faults) as Weather);
+    this.faults.add(fault);
+    change();
+    return () => {
+      this.faults.delete(fault);
+      change();
+    };
+  }
+
   up(arrive: () => void): void {
-    if (!this.weather.isCutUp) this.send(this.server, arrive);
+    this.send(this.server, this.weather.isCutUp ? 1 : this.weather.loss, arrive);
   }
 
   down(arrive: () => void): void {
-    if (!this.weather.isCutDown) this.send(this.app, arrive);
+    this.send(this.app, this.weather.isCutDown ? 1 : this.weather.loss, arrive);
   }
 
-  private send(to: Host, arrive: () => void): void {
+  private send(to: Host, loss: number, arrive: () => void): void {
     const { world, random } = this;
-    const { delay, distance, loss, twice } = this.weather;
-    if (loss > 0 && random.chance(loss)) return;
+    const { delay, distance, twice } = this.weather;
+    if (loss > 0 && random.chance(loss)) return void world.lost++;
     for (const times = twice > 0 && random.chance(twice) ? 2 : 1, sent = { count: 0 }; sent.count < times; sent.count++) {
       // Mostly short, sometimes long.
       const takes = distance + 0.2 + 0.5 * random.next() + delay * random.next() ** 3;

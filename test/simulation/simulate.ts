@@ -8,7 +8,7 @@ import { leftoversIn } from '../chaos/stores/records/leftovers.js';
 import type { FencedTotals } from '../chaos/worker/fenced-counter.js';
 import { FAULTS, type AppPlace, type ServerPlace, type SimulatedFault } from './faults.js';
 import { Host } from './host.js';
-import type { App, Order, Port, Server, StoreKind } from './inside.js';
+import type { App, Order, Port, Server, ServerKind, StoreKind } from './inside.js';
 import { Link } from './network.js';
 import { World } from './world.js';
 
@@ -29,14 +29,15 @@ export interface SimulationOptions {
 export interface SimulationResult {
   readonly history: readonly Entry[];
   readonly violations: readonly Violation[];
-  /** How many faults struck, and how many guarded writes were made. */
+  /** How many faults struck, how many messages were lost, and how many guarded writes were made. */
   readonly faults: number;
+  readonly lost: number;
   readonly writes: number;
 }
 
 interface Inside {
   startApp(order: Order, port: Port): App;
-  startServer(isClockless: boolean): Server;
+  startServer(kind: ServerKind): Server;
 }
 
 interface Slot extends AppPlace {
@@ -63,8 +64,7 @@ class Simulation {
   private readonly world = new World();
   private readonly random: Random;
   private readonly history: Entry[] = [];
-  /** Of each server whether its table is one without a clock. */
-  private readonly clockless: readonly boolean[];
+  private readonly kinds: readonly ServerKind[];
   private readonly servers: ServerPlace[];
   private readonly slots: Slot[] = [];
   private readonly gone = new Set<number>();
@@ -82,10 +82,12 @@ class Simulation {
     const { seed, store } = options;
     const random = (this.random = new Random(seed));
     const members = store === 'quorum' ? random.pick([3, 3, 4, 5]) : 1;
-    this.clockless = Array.from({ length: members }, (_, i) => store === 'observed' || (i % 2 === 1 && random.chance(0.5)));
-    this.servers = this.clockless.map((isClockless) => {
+    this.kinds = Array.from({ length: members }, (_, i) =>
+      store === 'observed' || (i % 2 === 1 && random.chance(0.5)) ? random.pick(['count', 'neither']) : 'clock',
+    );
+    this.servers = this.kinds.map((kind) => {
       const host = this.host();
-      return { host, server: host.start<Inside>(this.code).startServer(isClockless), isRefusing: false };
+      return { host, server: host.start<Inside>(this.code).startServer(kind), isRefusing: false };
     });
   }
 
@@ -112,7 +114,7 @@ class Simulation {
       await this.runFor(EXPIRY + (options.groups.includes('clock-server') ? JUMP : 0));
       const facts: Facts = { lossy: options.groups.some(isLossy), fenced: this.resource.totals(), leftovers: this.leftovers() };
       const writes = this.history.filter(({ e }) => e === 'wrote').length;
-      return { history: this.history, violations: judge(this.history, facts), faults, writes };
+      return { history: this.history, violations: judge(this.history, facts), faults, lost: world.lost, writes };
     } finally {
       process.off('unhandledRejection', trouble).off('uncaughtException', trouble);
       for (const { host } of [...slots, ...this.servers]) host.kill();
@@ -129,7 +131,8 @@ class Simulation {
   private host(): Host {
     const pid = ++this.processes;
     const random = this.random.fork(`process ${pid}`);
-    return new Host(this.world, pid, 1 + (random.next() - 0.5) / 500, random);
+    const spread = this.options.store === 'observed' ? 0.01 : 0.002;
+    return new Host(this.world, pid, 1 + (random.next() - 0.5) * spread, random);
   }
 
   private start(slot: number, generation: number): void {
@@ -160,7 +163,7 @@ class Simulation {
       seed: `${options.seed}/${id}`,
       kinds: options.kinds,
       store: options.store,
-      servers: this.clockless,
+      servers: this.kinds,
       forgets: options.forgets,
     };
     const app = host.start<Inside>(this.code).startApp(order, port);
@@ -180,7 +183,7 @@ class Simulation {
     if (possible.length === 0) return 0;
     const most = options.faults ?? Infinity;
     let count = 0;
-    for (let at = 300, wideUntil = 0; at < options.length; at += random.int(20, 1_500)) {
+    for (let at = 300, wideUntil = 0; at < options.length; at += random.int(20, 600)) {
       const fault = random.pick(possible);
       const lasts = random.int(...fault.lasts);
       const slot = random.int(0, options.apps - 1);

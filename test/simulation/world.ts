@@ -25,6 +25,8 @@ export interface Place {
 export class World {
   /** Milliseconds since the beginning. */
   now = 0;
+  /** Messages that did not arrive. */
+  lost = 0;
   private readonly heap: Happening[] = [];
   private made = 0;
 

@@ -16,6 +16,9 @@ export function isLossy(group: string): boolean {
 /** The clock of a quorum's member is set, and set back. */
 export const JUMPED = 'the wall clock of one member jumps';
 
+/** A store without a clock comes back with old data, after all who use it have noticed that it was away. */
+export const RESTORED = 'server comes back with old data';
+
 /** A member of a quorum forgets what it has granted. */
 export const EMPTIED = 'member killed, and restarted empty';
 

@@ -1,20 +1,22 @@
-import { JUMPED } from '../faults/fault.js';
+import { JUMPED, RESTORED } from '../faults/fault.js';
 import { select } from '../history/read.js';
 import { callsOf, claimsOf, groupBy, type Claim } from './calls.js';
 import type { Oracle, Violation } from './oracle.js';
 import { timesOf, type Span } from './windows.js';
 
-/** ms until a server has noticed its clock */
-const NOTICED = 100;
+/** ms until all who are concerned have noticed a fault that can be noticed: a server its clock, and who uses a store that it is another one */
+const NOTICED: Readonly<Record<string, number>> = { [JUMPED]: 100, [RESTORED]: 2_500 };
 
 /**
  * G2: no two exclusive claims of a key at a time, no reader beside a writer, no more permits than there are. Where only the clock of one member of a
- * quorum jumps, two may hold a key if it has jumped since the first one asked: that lease may rest on a bare majority, with this member in it.
+ * quorum jumps, two may hold a key if it has jumped since the first one asked: that lease may rest on a bare majority, with this member in it. So it is
+ * where a store is restored from a copy, and all have noticed that it was away.
  */
 export const overlap: Oracle = (history, facts) => {
   const faults = select(history, 'fault');
-  if (facts.lossy && !(faults.length > 0 && faults.every(({ name }) => name === JUMPED))) return [];
-  const jumps = facts.lossy ? timesOf(history, () => true, NOTICED) : [];
+  const [{ name = '' } = {}] = faults;
+  if (facts.lossy && !(name in NOTICED && faults.every((fault) => fault.name === name))) return [];
+  const jumps = facts.lossy ? timesOf(history, () => true, NOTICED[name]!) : [];
   const byKey = groupBy(claimsOf(callsOf(history), facts), ({ key }) => key);
   return [...byKey.values()].flatMap((claims) => overlapsOfKey(claims, jumps));
 };
