@@ -6,7 +6,7 @@ import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const BUDGETS = {
-  'lib/core': 5230,
+  'lib/core': 5240,
   'lib/latch': 410,
   'lib/primitives': 920,
   'lib/nest': 2630,
@@ -26,9 +26,9 @@ const BUDGETS = {
   'lib/stores/zookeeper': 980,
   'lib/stores/file': 700,
   'lib/stores/quorum': 1480,
-  test: 58_250,
-  'test/chaos': 6200,
-  'test/mutants': 4010,
+  test: 57_300,
+  'test/chaos': 6210,
+  'test/mutants': 4020,
   bench: 3600,
   scripts: 4270,
 };

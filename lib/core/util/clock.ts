@@ -4,8 +4,6 @@ import { onAbort } from './abort.js';
 import { detached } from './detached.js';
 
 export const HOUR = 3_600_000;
-/** Milliseconds for a new connection to a database, at least. */
-const CONNECTION = 5_000;
 /** Node fires a timer with a longer delay at once. */
 const LONGEST_DELAY = 2 ** 31 - 1;
 
@@ -181,10 +179,7 @@ export function duration(milliseconds: number): string {
   return seconds < 172_800 ? `${Math.round(seconds / 3600)} h` : `${Math.round(seconds / 86_400)} d`;
 }
 
-/**
- * Milliseconds that a new connection to a database may take. A server to which all come back at once needs longer for it than for a statement, and each
- * one that is given up has cost it as much, and is made once more.
- */
+/** Milliseconds for a new connection to a database, which may take longer than a request: one that is given up has cost the server as much, and is made anew. */
 export function connectTimeout(requestTimeout: number): number {
-  return Math.max(3 * requestTimeout, CONNECTION);
+  return Math.max(3 * requestTimeout, 5_000);
 }
