@@ -168,6 +168,7 @@ class Simulation {
     };
     const app = host.start<Inside>(this.code).startApp(order, port);
     const kill = (): void => {
+      if (this.gone.has(host.pid)) return;
       host.kill();
       this.gone.add(host.pid);
       this.note('chaos', { e: 'killed', worker: id });
