@@ -1,5 +1,5 @@
 import '../support/virtual-time.js'; // all times are those of the story
-import { EMPTIED, JUMPED } from './faults/fault.js';
+import { EMPTIED, JUMPED, RESTORED } from './faults/fault.js';
 import { earlyLoss } from './oracles/early-loss.js';
 import { fence } from './oracles/fence.js';
 import { idleKey } from './oracles/idle-key.js';
@@ -107,12 +107,16 @@ describe('overlap: two claims of one key', () => {
   const permits = (from: number, count: number): Holding => ({ from, mode: 'permits', count, permits: 3 });
   const jumps = all(fault(JUMPED, 'clock-member', 1_000, 1_500), holds({ from: 2_000, to: 2_500 }, { from: 2_400, to: 2_600 }));
 
+  const afterRestore = (from: number) => all(fault(RESTORED, 'loss', 1_000, 3_000), holds({ from, to: from + 500 }, { from: from + 400 }));
+
   judges(overlap, [
     ['follow one another', holds({ from: 0, to: 100 }, { from: 100 }), 0],
     ['overlap', holds({ from: 0, to: 100 }, { from: 90 }), 1],
     ['overlap where the store was made to forget', holds({ from: 0, to: 100 }, { from: 90 }), 0, LOSS],
     ['overlap beside the jump of one member', jumps, 1, LOSS],
     ['overlap when one member has jumped since the first one asked', all(jumps, fault(JUMPED, 'clock-member', 2_100, 2_200)), 0, LOSS],
+    ['overlap before all have noticed that the store was restored', afterRestore(5_000), 0, LOSS],
+    ['overlap when all have noticed it', afterRestore(6_000), 1, LOSS],
     [
       'overlap after a member was emptied',
       all(fault(EMPTIED, 'clock-member', 4_650), holds({ from: 5_000, to: 5_500 }, { from: 5_400 })),
