@@ -209,6 +209,8 @@ describe('early loss', () => {
     ['at the end of the lease', lose(1_000, 1_000), 0],
     ['by a maxHold', lose(500, 1_000, { maxHold: 500 }), 0],
     ['because an operator took it away', all(lose(500, 1_000), force(400, 490)), 0],
+    ['because an operator took it away before the answer came', all(force(-1, -0.5), lose(500, 1_000)), 0],
+    ['because an operator took it away before it was asked for', all(force(-50, -2), lose(500, 1_000)), 1],
     ['because an operator took another key away', all(lose(500, 1_000), force(400, 490, 'forced', 'b')), 1],
     ['before an operator took it away', all(lose(500, 1_000), force(501, 600)), 1],
     ['because a member of a quorum forgot it before its first renewal', emptied(1_000), 0],

@@ -31,7 +31,9 @@ export const earlyLoss: Oracle = (history, facts) => {
     const refused = released && !released.ours && (releasing?.t ?? released.t) < limit ? released : undefined;
     const loss = lost ?? refused;
     if (!loss || loss.t >= validUntil - SLACK) return [];
-    const isForced = asked.keys.some((each) => forcesOf(history, each).some(({ from, to }) => from <= loss.t && call.granted!.t <= to));
+    // The answer to the call that was granted first may have been under way when the key was taken.
+    const begun = byId.get(asked.chain)?.asked.t ?? asked.t;
+    const isForced = asked.keys.some((each) => forcesOf(history, each).some(({ from, to }) => from <= loss.t && begun <= to));
     if (isForced) return [];
     const firstRenewal = (call.granted?.t ?? 0) + asked.keyTimeout / 3 + asked.requestTimeout;
     if (emptied.some(({ t }) => t >= asked.t && t <= firstRenewal)) return [];
