@@ -33,6 +33,8 @@ const BUSY_LIFE = 100;
 class Ask extends LinkedEntry<Ask> implements TimedRequest<Ask> {
   endsAt = 0;
   isSent = false;
+  /** How often another process has changed the row first. */
+  conflicts = 0;
   /** Called when it ends without an answer. */
   onLate: (() => void) | undefined;
 
@@ -143,6 +145,7 @@ export class TableRecordQueue implements RecordQueue {
       const { version, record, fence } = found;
       this.remember(key, { version: version === '' ? VOID : version, record, fence, mayBeOutdated: seen.mayBeOutdated });
       if (!attempt?.work.isChanged) continue;
+      for (const ask of live) ask.conflicts++;
       const took = now() - sentAt;
       if (++conflicts === 1 && took < SLOW) continue;
       // The more processes want to change the record, the longer a request takes, and the more of them lose against one.
@@ -215,8 +218,9 @@ export class TableRecordQueue implements RecordQueue {
   private late(ask: Ask): void {
     this.deadlines.end(ask);
     const { requestTimeout, name } = this.table;
+    const why = ask.conflicts > 1 ? `: other processes have changed the row first, ${ask.conflicts} times` : '';
     const error = ask.isSent
-      ? new StoreError(`The ${name} store did not answer within ${requestTimeout} ms.`, { transient: true })
+      ? new StoreError(`The ${name} store did not answer within ${requestTimeout} ms${why}.`, { transient: true })
       : new StoreError(`The ${name} store was not asked within ${requestTimeout} ms: earlier requests had no answer.`, {
           transient: true,
           isUnsent: true,

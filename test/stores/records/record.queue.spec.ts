@@ -141,6 +141,17 @@ describe('a process that asks a table', () => {
     expect(conflicts).toBe(16);
   });
 
+  it('says that others are faster, if that is why it gets no answer', async () => {
+    await acquire();
+    before = async (change) => {
+      await passTime(60);
+      if (change.expected === undefined) return;
+      await acquire({ owner: 'b', queue: true }, other);
+      await other.mutex.leave({ key: 'key', owner: 'b' });
+    };
+    await expect(store.mutex.renew([{ key: 'key', owner: 'a', ttl: 60_000 }])[0]).rejects.toThrow('within 300 ms: other processes have');
+  });
+
   describe('beside very many readers', () => {
     const read = (owner: string, by: LockStore) =>
       by.readWriteLock!.read.acquire({
