@@ -4,8 +4,8 @@ import { callsOf, claimsOf, isLoss, type CallStory } from './calls.js';
 import type { Oracle, Violation } from './oracle.js';
 import { forcesOf } from './windows.js';
 
-/** ms by which a timer may be early, and a suspend of the machine count for longer than it was: it is told in hundredths of a second */
-const SLACK = 20;
+/** ms by which a timer may be early, and suspends of the machine count for longer than they were: each is told in hundredths of a second */
+const SLACK = 30;
 
 /**
  * G4, G6: as long as the store forgets nothing, a lease is not lost before its end: neither by a renewal's answer nor by a release's. A lease that a bare
