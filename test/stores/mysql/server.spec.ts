@@ -92,8 +92,10 @@ describe('a connection', () => {
     expect((await exchange(table, { key: `${key} new` })).written).toBe(true);
   });
 
-  it('that takes longer than a request is waited for, and used', async () => {
-    const locks = locksOf({ url: throughProxy(), requestTimeout: 2_000, max: 1 });
+  it.each(['url', 'pool'])('of a %s that takes longer than a request is waited for, and used', async (given) => {
+    const pool = createPool({ uri: throughProxy(), connectionLimit: 1 });
+    ends.push(() => pool.end());
+    const locks = locksOf({ ...(given === 'pool' ? { pool } : { url: throughProxy(), max: 1 }), requestTimeout: 2_000 });
     const before = proxy.made;
     proxy.delay(2_500, 0, 'replies');
     await expect(locks.tryAcquire(key)).rejects.toThrow('within 2000 ms');
