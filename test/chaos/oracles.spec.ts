@@ -1,4 +1,5 @@
 import '../support/virtual-time.js'; // all times are those of the story
+import type { LeaseRecord } from '../../lib/stores/records/record.work.js';
 import { EMPTIED, JUMPED, RESTORED } from './faults/fault.js';
 import { earlyLoss } from './oracles/early-loss.js';
 import { fence } from './oracles/fence.js';
@@ -12,6 +13,7 @@ import { overlap } from './oracles/overlap.js';
 import { patience } from './oracles/patience.js';
 import { tokens } from './oracles/tokens.js';
 import { trouble } from './oracles/trouble.js';
+import { leftoversIn } from './stores/records/leftovers.js';
 import { type Holding, LOSS, NO_LOSS, Story } from './story.js';
 
 type Tell = (story: Story) => unknown;
@@ -329,6 +331,23 @@ describe('nothing left', () => {
     ['but the queue entry of an owner that was not allowed to leave', refused, 0, queued],
     ['but the queue entry of an owner whose leave may be lost with the server', fault('server restarted', 'restart', 0, 10), 0, queued],
   ]);
+});
+
+describe('what is left in a row', () => {
+  const offer = { owner: 'x@y:1:o', count: 1, endsAt: 90, ttl: 50, token: null, inbox: 'in' };
+  const entry = { owner: 'x@y:1:u', inbox: 'in', offer: 50, count: 1, rank: 0 as const, since: 0 };
+  const record: LeaseRecord = { kind: 'mutex', permits: 1, holds: [], queue: [entry], queueEndsAt: 200 };
+
+  it.each<[string, Partial<LeaseRecord>, number]>([
+    ['the place of a live process', {}, 1],
+    ['a place beside an offer to another process that nobody has confirmed', { holds: [{ ...offer, inbox: 'other' }] }, 1],
+    ['no place of a process that has not confirmed an offer: all skip it', { holds: [offer] }, 0],
+    ['no place in a queue that is over', { queueEndsAt: 100 }, 0],
+    ['a lease that lasts', { holds: [{ ...offer, endsAt: 110 }] }, 1],
+  ])('%s', (_, change, count) => {
+    const row = { key: 'a', record: JSON.stringify({ ...record, ...change }), endsAt: 200 };
+    expect(leftoversIn([row], 100, new Set())).toHaveLength(count);
+  });
 });
 
 describe('trouble', () => {

@@ -184,7 +184,7 @@ class Simulation {
     if (possible.length === 0) return 0;
     const most = options.faults ?? Infinity;
     let count = 0;
-    for (let at = 300, wideUntil = 0; at < options.length; at += random.int(20, 1_500)) {
+    for (let at = 300, wideUntil = 0; at < options.length; at += random.int(20, 600)) {
       const fault = random.pick(possible);
       const lasts = random.int(...fault.lasts);
       const slot = random.int(0, options.apps - 1);
