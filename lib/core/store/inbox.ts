@@ -4,7 +4,6 @@ import { after, idle, inTime, isSettledWithin, now } from '../util/clock.js';
 import { detached } from '../util/detached.js';
 import type { WakeUps } from './lease-driver.js';
 
-const CHECK_INTERVAL = 1000;
 /** Milliseconds until a connection that broke is replaced; so much longer each time. */
 const RECONNECT_DELAY = 50;
 const LONGEST_RECONNECT_DELAY = 500;
@@ -35,7 +34,7 @@ export type Tell = (message: string) => void;
 
 /** One connection of an inbox. */
 export interface InboxConnection {
-  /** Resolves when it listens, which is waited for a requestTimeout. Rejects when it cannot; with a final {@link StoreError} if it never may. */
+  /** Resolves when it listens. Rejects when it cannot; with a final {@link StoreError} if it never may. */
   readonly listening: Promise<unknown>;
   /** Resolves when it does not listen any more, because it broke or was closed. To the error, if there is one. */
   readonly ended: Promise<unknown>;
@@ -48,6 +47,8 @@ export interface InboxConnection {
  */
 export abstract class Inbox implements WakeUps {
   isOpen = false;
+  /** Milliseconds at least between two checks of a waiting process. */
+  protected readonly checkInterval: number = 1_000;
   private readonly listeners = new Map<string, (askIn?: number) => void>();
   private connection: InboxConnection | undefined;
   private opening: Promise<void> | undefined;
@@ -57,13 +58,15 @@ export abstract class Inbox implements WakeUps {
 
   /**
    * @param storeName for messages.
-   * @param requestTimeout milliseconds within which a connection must listen, and a message of our own must arrive.
+   * @param requestTimeout milliseconds within which a message of our own must arrive.
    * @param advice what the store must allow.
+   * @param listenTimeout milliseconds within which a connection must listen.
    */
   constructor(
     private readonly storeName: string,
     private readonly requestTimeout: number,
     private readonly advice: string,
+    private readonly listenTimeout = requestTimeout,
   ) {}
 
   open(warn: Tell, debug?: Tell): Promise<void> {
@@ -101,10 +104,10 @@ export abstract class Inbox implements WakeUps {
     return () => this.listeners.delete(owner);
   }
 
-  /** A silent connection may be broken, or lead to a server that is no longer the master. Checked once a second at most. */
+  /** A silent connection may be broken, or lead to a server that is no longer the master. */
   check(): void {
     const { connection } = this;
-    if (!this.isOpen || !connection || now() < this.checkedAt + CHECK_INTERVAL) return;
+    if (!this.isOpen || !connection || now() < this.checkedAt + this.checkInterval) return;
     this.checkedAt = now();
     this.isHeard().then(
       (isHeard) => {
@@ -200,10 +203,10 @@ export abstract class Inbox implements WakeUps {
 
   /** `undefined`: it is open. A final one will hardly pass by itself. */
   private async problemOf(connection: InboxConnection): Promise<StoreError | undefined> {
-    const { requestTimeout } = this;
+    const { listenTimeout } = this;
     // Something between may accept a connection, and swallow what is said over it.
-    const silent = (): StoreError => new StoreError(`the connection does not listen within ${requestTimeout} ms`, { transient: true });
-    const hearing = inTime(requestTimeout, connection.listening, silent).then(() => this.isHeard());
+    const silent = (): StoreError => new StoreError(`the connection does not listen within ${listenTimeout} ms`, { transient: true });
+    const hearing = inTime(listenTimeout, connection.listening, silent).then(() => this.isHeard());
     const outcome = await Promise.race([hearing, connection.ended]).catch((error: unknown) => error);
     if (outcome === true) return undefined;
     if (outcome instanceof StoreError) return outcome;

@@ -1,6 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import { Inbox, type InboxConnection, type Tell } from '../../core/store/inbox.js';
-import { after } from '../../core/util/clock.js';
+import { after, connectTimeout } from '../../core/util/clock.js';
 import type { RecordWakeUps } from '../records/record.table.js';
 import { readMessage } from '../records/record.texts.js';
 import { PostgresBus } from './postgres.bus.js';
@@ -16,6 +16,8 @@ const OPERATORS = '';
 export class PostgresWakeUps extends Inbox implements RecordWakeUps {
   readonly inbox = `distributed_lock_${randomBytes(8).toString('hex')}`;
   readonly bus: PostgresBus;
+  /** The server wakes all backends that listen for each message, so that checks of n processes cost it n² of these. */
+  protected override readonly checkInterval = 10_000;
   /** The owners that wait, and {@link OPERATORS}. */
   private readonly waiting = new Set<string>();
   private idle: NodeJS.Timeout | undefined;
@@ -30,7 +32,7 @@ export class PostgresWakeUps extends Inbox implements RecordWakeUps {
     timeout: number,
     table: string,
   ) {
-    super('Postgres', timeout, 'listen over another connection');
+    super('Postgres', timeout, 'listen over another connection', connectTimeout(timeout));
     this.bus = new PostgresBus(this.inbox, table, timeout, this.send, (...log) => {
       this.waiting.add(OPERATORS);
       return this.openForBus(...log);

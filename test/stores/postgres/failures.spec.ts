@@ -47,6 +47,18 @@ it('an inbox whose connection is half open is found by its own message, and open
   await wakes(setting.open(), one);
 });
 
+it('an inbox whose connection takes longer than a request is waited for', async () => {
+  const table = setting.open({ url: own.url, requestTimeout: 2_000, max: 1 });
+  const before = own.proxy.made;
+  own.proxy.holdReplies();
+  const opened = table.wakeUps!.open(() => undefined);
+  for (let tries = 0; tries < 2; tries++) await refusalOf(exchange(table, {}));
+  await own.proxy.heal();
+  await opened;
+  expect(table.wakeUps!.isOpen).toBe(true);
+  expect(own.proxy.made - before).toBe(2);
+});
+
 it('a pooler that lends connections for a session wakes', async () => {
   const bouncer = await startPgbouncer({ to: own.server.connection, poolMode: 'session' });
   setting.closes(() => bouncer.stop());

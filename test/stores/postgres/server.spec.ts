@@ -250,6 +250,21 @@ it('a check of an inbox that is in order leaves it open', async () => {
   expect(one.wakeUps.isOpen).toBe(true);
 });
 
+it('checks of an inbox are ten seconds apart: the server wakes all that listen for each', async () => {
+  const { wakeUps } = await listening();
+  const echo = jest.spyOn(wakeUps as unknown as { echo(): Promise<boolean> }, 'echo');
+  jest.useFakeTimers({ doNotFake: ['nextTick', 'setImmediate'] });
+  try {
+    for (let second = 0; second < 20; second++) {
+      wakeUps.check();
+      jest.advanceTimersByTime(1_000);
+    }
+  } finally {
+    jest.useRealTimers();
+  }
+  expect(echo).toHaveBeenCalledTimes(2);
+});
+
 it('an inbox is closed when nobody has waited for five minutes, and opened with the next wait', async () => {
   const table = setting.open();
   const wakeUps = table.wakeUps!;
