@@ -79,11 +79,24 @@ describe('order: the answers of one key', () => {
       story.add(at + 10, { e: 'killed', worker: 'w7.1' }, 'chaos');
     };
   const pair: Holding[] = [{ from: 0 }, { from: 150 }];
+  const givesBackSlowly: Tell = (story) => {
+    const id = story.ask(0, { mode: 'read' });
+    story.grant(1, id, { token: 1 });
+    story.add(200, { e: 'releasing', id }).add(400, { e: 'released', id, ours: true });
+  };
+  const write: Holding = { from: 210, asked: 20, to: 290, token: 5 };
+  const crowd = Array.from({ length: 24 }, (_, i): Holding => ({ from: 300, asked: i, mode: 'read', token: 5 }));
 
   judges(order, [
     ['are of holdings that follow one another', holds(...pair), 0],
     ['are of readers beside each other', holds({ from: 0, mode: 'read', token: 1 }, { from: 50, mode: 'read', token: 1 }), 0],
     ['are of a reader beside a writer', holds({ from: 0, token: 1 }, { from: 50, mode: 'read', token: 1 }), 1],
+    ['are of a reader with the token of a later write', holds({ from: 0, mode: 'read', token: 2 }, { from: 150, token: 2 }), 1],
+    [
+      'are of many readers that were asked for before the write whose token they have',
+      all(givesBackSlowly, holds(write, ...crowd), refused(350)),
+      0,
+    ],
     ['are of a call within another of its chain', holds({ from: 0, chain: 'a' }, { from: 20, to: 40, chain: 'a', token: 1 }), 0],
     ['are of more permits than there are', holds(...[0, 20].map((from): Holding => ({ from, mode: 'permits', count: 2, permits: 3 }))), 1],
     [
@@ -109,7 +122,8 @@ describe('overlap: two claims of one key', () => {
   const permits = (from: number, count: number): Holding => ({ from, mode: 'permits', count, permits: 3 });
   const jumps = all(fault(JUMPED, 'clock-member', 1_000, 1_500), holds({ from: 2_000, to: 2_500 }, { from: 2_400, to: 2_600 }));
 
-  const afterRestore = (from: number) => all(fault(RESTORED, 'loss', 1_000, 3_000), holds({ from, to: from + 500 }, { from: from + 400 }));
+  const restored = fault(RESTORED, 'loss', 1_000, 3_000);
+  const afterRestore = (from: number) => all(restored, holds({ from, to: from + 500 }, { from: from + 400 }));
 
   judges(overlap, [
     ['follow one another', holds({ from: 0, to: 100 }, { from: 100 }), 0],
@@ -119,6 +133,8 @@ describe('overlap: two claims of one key', () => {
     ['overlap when one member has jumped since the first one asked', all(jumps, fault(JUMPED, 'clock-member', 2_100, 2_200)), 0, LOSS],
     ['overlap before all have noticed that the store was restored', afterRestore(5_000), 0, LOSS],
     ['overlap when all have noticed it', afterRestore(6_000), 1, LOSS],
+    ['take too many permits before all have noticed it', all(restored, holds(permits(5_000, 2), permits(5_050, 2))), 0, LOSS],
+    ['take too many permits when all have noticed it', all(restored, holds(permits(6_000, 2), permits(6_050, 2))), 1, LOSS],
     [
       'overlap after a member was emptied',
       all(fault(EMPTIED, 'clock-member', 4_650), holds({ from: 5_000, to: 5_500 }, { from: 5_400 })),

@@ -87,6 +87,9 @@ function search(all: readonly Step[]): Step | 'undecided' | undefined {
   const takes = indexes.filter((i) => steps[i]!.does === 'take');
   const takeOf = new Map(takes.map((i) => [steps[i]!.call, i]));
   const takesOf = groupBy(takes, (i) => steps[i]!.call.asked.chain);
+  /** The take of each token by the call that had the key alone. */
+  const writeOf = new Map<number | null, number>();
+  for (const i of [...takes].reverse()) if (steps[i]!.call.asked.mode === 'alone') writeOf.set(steps[i]!.token, i);
   const refusals = indexes.filter((i) => steps[i]!.does === 'refuse');
   const done = new Uint8Array(steps.length);
   const tried = new Set<string>();
@@ -99,7 +102,8 @@ function search(all: readonly Step[]): Step | 'undecided' | undefined {
   /**
    * Those that may come next: they began before any that is not done had to be over. The one that must be over first comes first. Of these only:
    * - a step after which nothing is harder, if there is one: a refusal that is right now, or an end that nobody needs to come later;
-   * - of the calls that take the key with a token, those with the smallest one: after a larger token it has no place any more.
+   * - of the calls that take the key with a token, those with the smallest one: after a larger token it has no place any more. A reader has that of the
+   *   last write, and comes after it.
    */
   const candidates = (state: State): { list: number[]; next: Step | undefined } => {
     while (first < steps.length && done[first]) first++;
@@ -120,8 +124,13 @@ function search(all: readonly Step[]): Step | 'undecided' | undefined {
     if (free !== undefined) return { list: [free], next };
     const tokens = ready.flatMap((i) => (hasOrder(steps[i]!) ? [steps[i]!.token!] : []));
     const smallest = tokens.reduce((least, token) => Math.min(least, token), Infinity);
-    const list = ready.filter((i) => !hasOrder(steps[i]!) || steps[i]!.token === smallest);
+    const list = ready.filter((i) => !hasOrder(steps[i]!) || (steps[i]!.token === smallest && !readsAhead(i)));
     return { list: list.sort((a, b) => steps[a]!.to - steps[b]!.to), next };
+  };
+  const readsAhead = (i: number): boolean => {
+    const { call, token } = steps[i]!;
+    const write = writeOf.get(token);
+    return call.asked.mode === 'read' && write !== undefined && !done[write];
   };
   /** Whether a step that is to come may need its call to have the key still: a refusal, or a nested call. */
   const isNeeded = (end: number): boolean => {

@@ -29,7 +29,7 @@ function overlapsOfKey(claims: readonly Claim[], jumps: readonly Span[]): Violat
     const mayBeBoth = (other: Claim): boolean => jumps.some(({ from, to }) => from <= claim.from && to >= other.asked.t);
     const rival = open.find((other) => exclude(claim, other) && !mayBeBoth(other));
     if (rival) violations.push(violation(claim, `${nameOf(claim)} is granted ${ms(rival.to - claim.from)} before ${nameOf(rival)} ends`));
-    const taken = claim.asked.mode === 'permits' ? sum(open) + (claim.asked.count ?? 1) : 0;
+    const taken = claim.asked.mode === 'permits' ? sum(open.filter((other) => !mayBeBoth(other))) + (claim.asked.count ?? 1) : 0;
     const permits = claim.asked.permits ?? Infinity;
     if (taken > permits) violations.push(violation(claim, `${nameOf(claim)} makes ${taken} permits taken of ${permits}`));
     open.push(claim);
