@@ -127,6 +127,7 @@ function search(all: readonly Step[]): Step | 'undecided' | undefined {
     const list = ready.filter((i) => !hasOrder(steps[i]!) || (steps[i]!.token === smallest && !readsAhead(i)));
     return { list: list.sort((a, b) => steps[a]!.to - steps[b]!.to), next };
   };
+  /** Whether the write that gave a reader its token is not done. */
   const readsAhead = (i: number): boolean => {
     const { call, token } = steps[i]!;
     const write = writeOf.get(token);
