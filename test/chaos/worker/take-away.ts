@@ -6,14 +6,18 @@ import { KEYS } from './keys.js';
 const SHORT = [...KEYS.mutex, ...KEYS.readWrite].filter((key) => key.includes('quick'));
 const KEEP_FOR = 1_000;
 
-/** An operator takes a key away. Its holder is asked first, or may go on for as long as its lease lasts, in which nobody else gets the key. */
+/**
+ * An operator takes a key away. Its holder is asked first, or may go on for as long as its lease lasts, in which nobody else gets the key: so no operator
+ * frees one that is kept.
+ */
 export async function takeAway({ random, history, nextId }: Context, { locks }: OpenLocks): Promise<void> {
   const key = random.pick(SHORT);
   const id = nextId();
   const grace = random.pick([0, 50, 300]);
   history.write({ e: 'forcing', id, key, grace, keepFor: KEEP_FOR });
   const taken = async (): Promise<string> => {
-    const { holders } = await locks.inspect(key);
+    const report = await locks.inspect(key);
+    const holders = report.holders.filter(({ phase }) => phase === 'held');
     if (holders.length === 0) return 'free';
     const { owner } = random.pick(holders);
     return (await locks.forceRelease(key, { owner, grace, keepFor: KEEP_FOR, reason: 'it is wanted elsewhere' })).outcome;
