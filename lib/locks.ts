@@ -32,6 +32,7 @@ import { MultiLock } from './primitives/multi-lock.js';
 
 /** The locks of one store: `await locks.using('order:42', async (lease) => …)`. Create one for each store, and keep it. */
 export class Locks {
+  readonly store: LockStore;
   // The published types leave out what is internal, so that a plain object can stand for `Locks` in a test.
   /** @internal */
   private readonly engine: Engine;
@@ -50,11 +51,9 @@ export class Locks {
    * @param store such as `redisStore({ url })` or `memoryStore()`.
    * @throws {LockConfigError} when an option is wrong.
    */
-  constructor(
-    readonly store: LockStore,
-    options: LocksOptions = {},
-  ) {
+  constructor(store: LockStore, options: LocksOptions = {}) {
     this.engine = new Engine(store, options, async () => (await this.operator()).slowWaits.report());
+    this.store = this.engine.store;
     this.observed = observed(this.engine, options.telemetry);
     this.mutexKind = mutexKind(this.observed.mutex);
     this.engine.begin(options);

@@ -9,7 +9,7 @@ import { checkLocksOptions, type LocksOptions } from './model/locks-options.js';
 import { completeOptions, type ResolvedOptions } from './model/options.js';
 import { ownerIds } from './model/owner.js';
 import { PastEvents } from './model/past-events.js';
-import type { LockStore } from './store/lock-store.js';
+import { currentOf, type LockStore } from './store/lock-store.js';
 import { StoreWatch } from './store/store-watch.js';
 import { isSettledWithin, now } from './util/clock.js';
 import { processWide } from './util/process-wide.js';
@@ -20,6 +20,7 @@ const users = processWide('users', () => new WeakMap<LockStore, number>());
 
 /** The common parts of all locks of one {@link Locks}: the store, its events and its log, the callers that wait, and the end. */
 export class Engine {
+  readonly store: LockStore;
   readonly namespace: string;
   /** For all options that a call leaves out. */
   readonly defaults: ResolvedOptions;
@@ -34,15 +35,12 @@ export class Engine {
   private closing: Promise<void> | undefined;
 
   /** Nothing is opened yet that would have to be closed. */
-  constructor(
-    readonly store: LockStore,
-    options: LocksOptions,
-    reportSlowWaits: () => Promise<number>,
-  ) {
-    if (typeof store?.mutex?.acquire !== 'function') {
+  constructor(given: LockStore, options: LocksOptions, reportSlowWaits: () => Promise<number>) {
+    if (typeof given?.mutex?.acquire !== 'function') {
       throw configError('OPTION', 'Locks need a store, such as redisStore({ url }) from "nestjs-distributed-lock/redis".');
     }
     checkLocksOptions(options);
+    const store = (this.store = currentOf(given));
     const { namespace = '', app, localQueue = {}, slowWait = 30_000, shutdownTimeout = 10_000 } = options;
     this.namespace = namespace;
     this.defaults = completeOptions(options.defaults ?? {});

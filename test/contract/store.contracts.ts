@@ -1,4 +1,4 @@
-import type { LockStore } from 'nestjs-distributed-lock/core';
+import { Locks, type LockStore } from 'nestjs-distributed-lock/core';
 import { storeContract, type StoreExtra } from 'nestjs-distributed-lock/testing/store';
 import { MUTEX, SEMAPHORE_OF_ONE, WRITE_LOCK } from '../../lib/testing/store/kinds.js';
 import { type DriverExtra, type MakeStore, where } from '../../lib/testing/store/open-locks.js';
@@ -39,4 +39,12 @@ export function wholeStoreContract(
     describe(`a count-down latch on ${name}`, () => latchDriverContract(makeStore));
   });
   keyKindsContract(makeStore);
+  it(`a store on ${name} that its last Locks have closed serves the next ones, as a module whose app is started again (G9)`, async () => {
+    const store = open();
+    for (let start = 1; start <= 3; start++) {
+      const users = [new Locks(store, { logger: false }), new Locks(store, { logger: false })];
+      for (const locks of users) expect(await locks.using(`restarted:${process.pid}`, () => start)).toBe(start);
+      await Promise.all(users.map((locks) => locks.close()));
+    }
+  });
 }

@@ -4,6 +4,7 @@ import type { Bus, Inspector } from './inspector.js';
 import type { LeaseDriver } from './lease-driver.js';
 import type { LatchDriver } from './latch-driver.js';
 import type { StoreDoctor } from './store-doctor.js';
+import { processWide } from '../util/process-wide.js';
 
 /** The parts that a store may have: the methods of `Locks`, and `'wakeUps'`: waiters are woken, and need not poll. */
 export type StoreFeature =
@@ -58,4 +59,29 @@ export function supportedBy(store: Omit<LockStore, 'supports' | 'close'>, featur
   if (feature === 'inspect') return store.inspector !== undefined;
   if (feature === 'wakeUps') return store.mutex.wakeUps !== undefined && store.mutex.wakeUps.state !== 'polling';
   return store[feature] !== undefined;
+}
+
+const currents = processWide('currents', () => new WeakMap<LockStore, () => LockStore>());
+
+/** A store with clients of its own, which cannot be used any more once it is closed: {@link currentOf} then makes another one like it. */
+export function renewable(make: () => LockStore): LockStore {
+  let current: LockStore;
+  let isClosed: boolean;
+  const open = (): LockStore => {
+    const store = make();
+    const close = store.close.bind(store);
+    store.close = () => {
+      isClosed ||= store === current;
+      return close();
+    };
+    currents.set(store, () => (isClosed ? open() : current));
+    isClosed = false;
+    return (current = store);
+  };
+  return open();
+}
+
+/** The store that new `Locks` use for this one: an app may be started again in its process, with the same module. */
+export function currentOf(store: LockStore): LockStore {
+  return currents.get(store)?.() ?? store;
 }

@@ -1,7 +1,7 @@
 import type { SecureContextOptions } from 'node:tls';
 import { checkOptions, integerFrom, ofType, type Check } from '../../core/model/check-options.js';
 import { configError } from '../../core/model/errors.js';
-import type { LockStore } from '../../core/store/lock-store.js';
+import { renewable, type LockStore } from '../../core/store/lock-store.js';
 import { observedTable } from '../records/observed/observed.table.js';
 import { recordStore } from '../records/record.store.js';
 import { EtcdClient, type EtcdAuth } from './etcd.client.js';
@@ -55,5 +55,5 @@ export function etcdStore(options: EtcdStoreOptions): LockStore {
       throw configError('OPTION', 'etcdStore: an endpoint has no path, query or hash, such as http://etcd-1:2379.');
     if (tls && protocol === 'http:') throw configError('OPTION', `etcdStore: "tls" is for https:// endpoints, not for ${endpoint}.`);
   }
-  return recordStore(observedTable(new EtcdTable(new EtcdClient({ endpoints, auth, tls }, requestTimeout), prefix)));
+  return renewable(() => recordStore(observedTable(new EtcdTable(new EtcdClient({ endpoints, auth, tls }, requestTimeout), prefix))));
 }

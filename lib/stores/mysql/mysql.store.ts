@@ -3,7 +3,7 @@ import * as mysql from 'mysql2/promise';
 import { checkOneOf, checkOptions, integerFrom, ofType, oneOf } from '../../core/model/check-options.js';
 import { configError } from '../../core/model/errors.js';
 import { checkClient } from '../../core/store/check-client.js';
-import type { LockStore } from '../../core/store/lock-store.js';
+import { renewable, type LockStore } from '../../core/store/lock-store.js';
 import { connectTimeout } from '../../core/util/clock.js';
 import { recordStore } from '../records/record.store.js';
 import { configOf, MysqlClient } from './mysql.client.js';
@@ -56,7 +56,7 @@ export function mysqlStore(options: MysqlStoreOptions): LockStore {
   const { table = DEFAULT_TABLE, schema = 'check', requestTimeout = 1000 } = options;
   const [name, sql] = [quoted(table), mysqlSchema({ table })];
   const makePool = poolOf(options, table, requestTimeout);
-  return recordStore(new MysqlTable(new MysqlClient(makePool, requestTimeout, sql, schema === 'create'), name));
+  return renewable(() => recordStore(new MysqlTable(new MysqlClient(makePool, requestTimeout, sql, schema === 'create'), name)));
 }
 
 /** The connections of a pool of the app may be busy, have a transaction open, or use another database: ours are made as its own are. */

@@ -1,4 +1,4 @@
-import type { LockStore } from '../../core/store/lock-store.js';
+import { renewable, type LockStore } from '../../core/store/lock-store.js';
 import { recordStore } from '../records/record.store.js';
 import { openTable, type PostgresStoreOptions, TABLE } from './postgres.open.js';
 import { PostgresStatements } from './postgres.statements.js';
@@ -15,7 +15,7 @@ export { lockInTransaction, tryLockInTransaction, type TransactionLockOptions } 
  * @throws {LockConfigError} when an option is wrong.
  */
 export function postgresStore(given: PostgresStoreOptions): LockStore {
-  return recordStore(openTable(given));
+  return renewable(() => recordStore(openTable(given)));
 }
 
 /**

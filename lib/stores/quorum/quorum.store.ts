@@ -1,6 +1,6 @@
 import { checkOptions, integerFrom } from '../../core/model/check-options.js';
 import { configError } from '../../core/model/errors.js';
-import { supportedBy, type LockStore } from '../../core/store/lock-store.js';
+import { currentOf, renewable, supportedBy, type LockStore } from '../../core/store/lock-store.js';
 import { StoreWarnings } from '../../core/store/store-warnings.js';
 import { isSettledWithin } from '../../core/util/clock.js';
 import { QuorumDriver } from './quorum.driver.js';
@@ -37,6 +37,10 @@ const TRIPS = 5;
 export function quorumStore(members: readonly LockStore[], options: QuorumStoreOptions = {}): LockStore {
   checkOptions(options, 'quorumStore', { memberTimeout: integerFrom(1, LONGEST_TIMEOUT), quarantine: integerFrom(0) });
   checkMembers(members);
+  return renewable(() => storeOf(members.map(currentOf), options));
+}
+
+function storeOf(members: readonly LockStore[], options: QuorumStoreOptions): LockStore {
   const { on: onWarning, warn } = new StoreWarnings();
   if (members.length % 2 === 0) warn(`quorumStore: ${evenAdvice(members.length)}`, 'NDL_QUORUM_EVEN');
   const shortest = Math.min(...members.map(({ requestTimeout }) => requestTimeout));

@@ -1,6 +1,6 @@
 import { HOUR } from '../../core/util/clock.js';
 import type { Inspector } from '../../core/store/inspector.js';
-import { supportedBy, type LockStore } from '../../core/store/lock-store.js';
+import { renewable, supportedBy, type LockStore } from '../../core/store/lock-store.js';
 import { RedisCountDownLatchDriver } from './count-down-latch.driver.js';
 import { nodeRedisAdapter } from './clients.cjs';
 import { RedisMutexDriver } from './mutex.driver.js';
@@ -23,6 +23,10 @@ export type { RedisConnectionOptions, RedisStoreOptions } from './connection/red
  */
 export function redisStore(given: RedisStoreOptions): LockStore {
   const options = checkStoreOptions(given);
+  return 'client' in options ? storeOf(options) : renewable(() => storeOf(options));
+}
+
+function storeOf(options: RedisStoreOptions): LockStore {
   const { requestTimeout = 1000, fenceTimeout = HOUR, replicaAcks = 0 } = options;
   const isOwned = !('client' in options);
   const client = isOwned ? connect(options, requestTimeout) : clientOf(options.client);

@@ -1,6 +1,6 @@
 import { checkOneOf, checkOptions, integerFrom, ofType, type Check } from '../../core/model/check-options.js';
 import { configError, type LockConfigError } from '../../core/model/errors.js';
-import type { LockStore } from '../../core/store/lock-store.js';
+import { renewable, type LockStore } from '../../core/store/lock-store.js';
 import { observedTable } from '../records/observed/observed.table.js';
 import { recordStore } from '../records/record.store.js';
 import type { Acl, ZookeeperAuth, ZookeeperClient } from './zookeeper.client.js';
@@ -60,7 +60,6 @@ export function zookeeperStore(options: ZookeeperStoreOptions): LockStore {
   if (hosts === undefined) {
     throw wrong('"connectionString" is hosts and a node, such as zk-1:2181,zk-2:2181/shop. It has no scheme, no user and no IPv6 address.');
   }
-  return recordStore(
-    observedTable(new ZookeeperTable(new ZookeeperSession({ client, hosts, root: node + ROOT, auth, acl }, requestTimeout))),
-  );
+  const place = { client, hosts, root: node + ROOT, auth, acl };
+  return renewable(() => recordStore(observedTable(new ZookeeperTable(new ZookeeperSession(place, requestTimeout)))));
 }
