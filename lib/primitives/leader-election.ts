@@ -200,7 +200,7 @@ export class LeaderElection {
     try {
       // A listener may have aborted it.
       signal.throwIfAborted();
-      await this.mutex.holding(term, () => work(term));
+      await this.mutex.holding(term, () => Promise.resolve(work(term)));
     } catch (error) {
       failure = { error };
     }

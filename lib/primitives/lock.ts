@@ -145,7 +145,8 @@ export async function runUnder<L extends LosableLease>(
   }
   let result: unknown;
   try {
-    result = await lock.holding(lease, () => work(lease));
+    // Inside, so that the work of a query builder, which begins with its `then`, is in the call chain, too.
+    result = await lock.holding(lease, () => Promise.resolve(work(lease)));
   } catch (error) {
     try {
       await releaseOf(lease, options);

@@ -1,5 +1,6 @@
 import { passTime } from '../support/virtual-time.js';
 import { currentLease, type LeaderElection, LockConfigError, type Locks, StoreError, type Term } from 'nestjs-distributed-lock/core';
+import { begunByThen } from '../support/begun-by-then.js';
 import { eventually } from '../support/eventually.js';
 import { candidate, elected, waits } from './candidates.js';
 import { changing, failing, refusal } from './misbehaviour.js';
@@ -96,6 +97,12 @@ export function leaderTermsContract({ open, newKey, driver, isFree: isKeyFree, w
         // Server and test share a machine, and so a clock.
         if (term.since) expect(Math.abs(+term.since - before)).toBeLessThan(5_000);
       });
+    });
+
+    it('is that of work that begins with its `then`', async () => {
+      let found: unknown;
+      await election.run((term) => begunByThen(() => void (found = currentLease() === term)));
+      expect(found).toBe(true);
     });
 
     it('takes the key of its term again in its own call chain', async () => {

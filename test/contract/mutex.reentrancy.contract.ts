@@ -1,5 +1,6 @@
 import { passTime } from '../support/virtual-time.js';
 import { currentLease, type Lease, LockAbortedError, LockLostError, LockTimeoutError, type Locks } from 'nestjs-distributed-lock/core';
+import { begunByThen } from '../support/begun-by-then.js';
 import { eventually } from '../support/eventually.js';
 import { gate } from '../../lib/testing/store/gate.js';
 import { held, silent } from './misbehaviour.js';
@@ -37,6 +38,11 @@ export function reentrancyContract({ open, newKey, isFree, takeAway, lose }: Set
     it('takes it again through other keys in between', async () => {
       const result = await locks.using(key, () => locks.using(newKey(), () => locks.using(key, () => 'inside', { waitTimeout: 0 })));
       expect(result).toBe('inside');
+    });
+
+    it('goes on in work that begins with its `then`, as of a query builder', async () => {
+      const found = await locks.using(key, (lease) => begunByThen(() => locks.using(key, () => currentLease()?.owner === lease.owner)));
+      expect(found).toBe(true);
     });
 
     it('takes it again by a bare acquire, which then keeps it until it is released', async () => {

@@ -2,7 +2,8 @@ import '../support/virtual-time.js';
 import { Injectable, SetMetadata } from '@nestjs/common';
 import { DiscoveryService } from '@nestjs/core';
 import { of } from 'rxjs';
-import { DistributedLock, LockConfigError } from 'nestjs-distributed-lock';
+import { currentLease, DistributedLock, LockConfigError } from 'nestjs-distributed-lock';
+import { begunByThen } from '../support/begun-by-then.js';
 import { eventually } from '../support/eventually.js';
 import { boot } from './boot.js';
 
@@ -51,6 +52,11 @@ describe('a method with @DistributedLock', () => {
     expect(Reflect.getMetadata('below', buy)).toBe(route);
     expect(Reflect.getMetadata('design:paramtypes', Shop.prototype, 'buy')).toEqual([String, Number]);
     expect(Object.getOwnPropertyDescriptor(Shop.prototype, 'buy')).toMatchObject({ enumerable: false, writable: true, configurable: true });
+  });
+
+  it('has the lease of the call in work that begins with its `then`, as a query of Prisma', async () => {
+    const { post } = await bootPost(() => begunByThen(() => currentLease()?.key));
+    expect(await post.hand()).toBe('Post.hand-locks');
   });
 
   const things = [undefined, null, 0, '', NaN, false, Symbol.iterator, { a: 1 }, [of(1)], new Error('as a value'), () => 'a function'];

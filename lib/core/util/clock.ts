@@ -183,3 +183,6 @@ export function duration(milliseconds: number): string {
 export function connectTimeout(requestTimeout: number): number {
   return Math.max(3 * requestTimeout, 5_000);
 }
+
+/** Milliseconds after which an idle connection shows that it is alive: a firewall or a load balancer drops one that is silent for a minute or longer. */
+export const KEEP_ALIVE = 10_000;

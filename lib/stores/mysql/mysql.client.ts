@@ -1,7 +1,7 @@
 import type { Socket } from 'node:net';
 import type { Pool, PoolConnection } from 'mysql2/promise';
 import { StoreError } from '../../core/model/errors.js';
-import { inTime, isSettledWithin } from '../../core/util/clock.js';
+import { inTime, isSettledWithin, KEEP_ALIVE } from '../../core/util/clock.js';
 import { errnoOf, isConflict, NO_TABLE, storeErrorOf } from './mysql.errors.js';
 
 /** The answer to a statement that changes something. */
@@ -16,6 +16,9 @@ export type Row = readonly unknown[];
 const STATUS = 3;
 /** Autocommit alone. */
 const COMMITTED = 2;
+
+/** The server, or its init_connect, may have others, with which nobody sees a change, a change of several rows is refused, or rows are left out. */
+const SESSION = ['autocommit = 1', 'sql_safe_updates = 0', `sql_select_limit = ${2n ** 64n - 1n}`];
 
 /** Characters of a statement in the list of processes. */
 const SHOWN = 100;
@@ -37,8 +40,10 @@ export class MysqlClient {
     private readonly creates: boolean,
   ) {
     this.pool = makePool();
-    // The server, or its init_connect, may have it off.
-    connected(this.pool, (connection) => connection.query('SET autocommit = 1', ignore));
+    connected(this.pool, (connection) => {
+      connection.stream.setKeepAlive(true, KEEP_ALIVE);
+      for (const setting of SESSION) connection.query(`SET ${setting}`, ignore);
+    });
   }
 
   /** Where its connections lead to. */

@@ -93,7 +93,7 @@ function poolOf(options: MysqlStoreOptions, table: string, requestTimeout: numbe
     const get = (): object => {
       const { connectionConfig } = theirs;
       return Object.assign(Object.create(Object.getPrototypeOf(connectionConfig) as object) as object, connectionConfig, {
-        ...{ pool: own, connectTimeout: connectTimeout(requestTimeout), enableKeepAlive: true },
+        ...{ pool: own, connectTimeout: connectTimeout(requestTimeout), queryFormat: undefined },
       });
     };
     Object.defineProperty(configOf(own), 'connectionConfig', { get });

@@ -4,7 +4,7 @@ import { StoreError } from '../../core/model/errors.js';
 import { checkClient } from '../../core/store/check-client.js';
 import type { LockStore } from '../../core/store/lock-store.js';
 import { StoreWarnings } from '../../core/store/store-warnings.js';
-import { connectTimeout, inTime, isSettledWithin } from '../../core/util/clock.js';
+import { connectTimeout, inTime, isSettledWithin, KEEP_ALIVE } from '../../core/util/clock.js';
 import { detached } from '../../core/util/detached.js';
 import { isConflict, late, sqlStateOf, unsent } from './postgres.errors.js';
 
@@ -58,6 +58,8 @@ interface Driver {
   readonly Client: (new (options: object) => PostgresClient) & { readonly prototype: PostgresClient };
 }
 
+/** Options of each connection. The binary format of `pg` loses digits of large numbers. */
+export const OF_EACH = { keepAlive: true, keepAliveInitialDelayMillis: KEEP_ALIVE, binary: false };
 /** Milliseconds from a cancelled statement to its answer. */
 const GRACE = 100;
 /** PgBouncer gives up after 10 seconds. */
@@ -81,7 +83,7 @@ export function canUnref(Client: Driver['Client']): boolean {
 export async function clientTo(source: object, query_timeout: number, connectionTimeout?: number): Promise<PostgresClient> {
   const { Client = (await driver()).Client } = source as Partial<Driver>;
   const connectionTimeoutMillis = connectionTimeout ?? connectTimeout(query_timeout);
-  return new (careful(Client))({ ...source, keepAlive: true, connectionTimeoutMillis, query_timeout });
+  return new (careful(Client))({ ...source, ...OF_EACH, connectionTimeoutMillis, query_timeout });
 }
 
 /** `pg` throws in a listener when it cannot read what arrives, which would end the process. Here it ends the connection. */

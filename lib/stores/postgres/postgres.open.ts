@@ -7,6 +7,7 @@ import {
   canUnref,
   clientTo,
   driver,
+  OF_EACH,
   optionsOf,
   PoolConnection,
   type PostgresConnection,
@@ -57,7 +58,7 @@ export type PostgresStoreOptions = PostgresConnectionOptions & {
 export const TABLE = 'distributed_lock';
 const MAX = 4;
 /** Idle connections end, and keep no process alive; we end late statements. No settings of the session: poolers refuse them. */
-const LIMITS = { min: 0, query_timeout: 0, idleTimeoutMillis: 20_000, allowExitOnIdle: true, keepAlive: true };
+const LIMITS = { ...OF_EACH, min: 0, query_timeout: 0, idleTimeoutMillis: 20_000, allowExitOnIdle: true };
 /** Options of `pg`, which people write beside ours. */
 const OF_CLIENT = ['host', 'port', 'user', 'password', 'database', 'ssl', 'connectionString'];
 const CHECKS: Checks = {

@@ -1,4 +1,5 @@
 import type { EventEmitter } from 'node:events';
+import { Socket } from 'node:net';
 import { createConnection, createPool, type Connection, type Pool, type PoolOptions, type RowDataPacket } from 'mysql2/promise';
 import { LockConfigError, type LockLogger, Locks, type StoreError } from 'nestjs-distributed-lock/core';
 import { mysqlSchema, mysqlStore, type MysqlStoreOptions } from 'nestjs-distributed-lock/mysql';
@@ -30,6 +31,7 @@ beforeAll(async () => {
 });
 beforeEach(() => (key = `key ${++keys}`));
 afterEach(async () => {
+  jest.restoreAllMocks();
   await proxy.heal();
   for (const end of ends.splice(0).reverse()) await end();
 });
@@ -246,6 +248,14 @@ describe('beside a pool of the app', () => {
     connection.release();
   });
 
+  it('with placeholders of its own, locks use those of MySQL', async () => {
+    const queryFormat = (text: string): string => text.replaceAll(':name', '1');
+    const [one, other] = [locksOf({ pool: poolOf({ queryFormat }) }), locksOf({ url: urlOf() })];
+    const lease = await one.acquire(key);
+    expect(await other.tryAcquire(key)).toBeNull();
+    await lease.release();
+  });
+
   it('a password that the app has changed in its pool is used from the next connection on', async () => {
     await root.query("CREATE USER turning IDENTIFIED BY 'new'");
     await root.query('GRANT ALL ON shop.* TO turning');
@@ -265,6 +275,24 @@ it('a server with autocommit off grants what others see', async () => {
     await root.query('SET GLOBAL autocommit = 1');
   }
   expect(await locksOf({ url: urlOf() }).tryAcquire(key)).toBeNull();
+});
+
+it.each(['sql_safe_updates = 1', 'sql_select_limit = 3'])('a server with %s renews leases together (G4)', async (setting) => {
+  const keysOf = Array.from({ length: 12 }, (_, i) => `${key} ${i}`);
+  await root.query(`SET GLOBAL ${setting}`);
+  try {
+    const locks = locksOf({ url: urlOf() });
+    const leases = await Promise.all(keysOf.map((each) => locks.acquire(each, { keyTimeout: 60_000 })));
+    await Promise.all(leases.map((lease) => lease.renew()));
+  } finally {
+    await root.query(`SET GLOBAL ${setting.split(' ')[0]} = DEFAULT`);
+  }
+});
+
+it('an idle connection shows the network that it is alive, before that drops it', async () => {
+  const keepAlive = jest.spyOn(Socket.prototype, 'setKeepAlive');
+  await (await locksOf({ url: urlOf() }).acquire(key)).release();
+  expect(keepAlive).toHaveBeenLastCalledWith(true, 10_000);
 });
 
 it('what a transaction has written that a pooler left open is no grant, and its connection is closed', async () => {

@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { once } from 'node:events';
 import { createServer, type AddressInfo } from 'node:net';
 import { drizzle } from 'drizzle-orm/node-postgres';
-import { Client } from 'pg';
+import { Client, type PoolConfig } from 'pg';
 import knexOf, { type Knex } from 'knex';
 import { CompiledQuery, Kysely, PostgresDialect } from 'kysely';
 import { Locks } from 'nestjs-distributed-lock/core';
@@ -249,6 +249,14 @@ it('a pool that is full of the work of the app holds up no lock', async () => {
   expect([one, other]).toMatchObject([{ written: true }, { written: true }]);
   client.release();
   expect([pool.totalCount, pool.idleCount, pool.waitingCount]).toEqual([1, 1, 0]);
+});
+
+it('a pool with the binary format of pg, which loses digits, gives exact tokens (G3)', async () => {
+  const binary: PoolConfig & { binary: boolean } = { binary: true };
+  const table = setting.open({ pool: setting.pool(binary) });
+  // Doubles of which pg reads some as others.
+  for (let fence = 1_800_000_000_000_000; fence < 2_000_000_000_000_000; fence += 7_777_777_777_777)
+    expect(await exchange(table, { key: newKey(), tokens: 1, fence })).toMatchObject({ written: true, fence });
 });
 
 it('a pool with a connection whose transaction was left open grants what others see', async () => {

@@ -3,7 +3,7 @@
 import type { ClusterOptions, RedisOptions } from 'ioredis';
 import { configError } from '../../../core/model/errors.js';
 import { checkClient } from '../../../core/store/check-client.js';
-import { now } from '../../../core/util/clock.js';
+import { KEEP_ALIVE, now } from '../../../core/util/clock.js';
 import { ioredis } from '../clients.cjs';
 import type { RedisStoreOptions } from './redis.options.js';
 import type { RedisClient } from './redis.client.js';
@@ -48,6 +48,7 @@ export function ownOptions(requestTimeout: number): RedisOptions {
     // ioredis 5 keeps the process alive for as long where a connection is closed while it is made.
     disconnectTimeout: 100,
     autoResendUnfulfilledCommands: false,
+    keepAlive: KEEP_ALIVE,
     connectTimeout: requestTimeout,
     // We end a request, and a connection that is silent. After it ioredis 5 would break the next connection, too.
     commandTimeout: undefined,
