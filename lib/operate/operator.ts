@@ -144,7 +144,7 @@ export class Operator {
 
   private fullKey(key: KeyName): string {
     const { engine } = this;
-    const full = typeof key === 'string' ? engine.fullKey(key) : checkKey((Object(key) as { readonly key?: unknown }).key);
+    const full = typeof key === 'object' && key !== null ? checkKey(key.key) : engine.fullKey(key);
     engine.runtime.assertOpen(full);
     return full;
   }

@@ -97,6 +97,7 @@ export class LeaderElection {
    * @throws {LockConfigError} when it runs already, when this call chain leads under the same name, or an option is wrong.
    */
   async run(work: Work, options: RunOptions = {}): Promise<void> {
+    if (typeof work !== 'function') throw configError('OPTION', `${this.where}: the work must be a function: run(async (term) => …).`);
     checkOptions(options, this.where, RUN_CHECKS);
     if (this.candidacy) throw configError('CALL', `${this.where} runs already. Another candidate is another leaderElection().`, this.mutex);
     // To share the term would make two leaders, and to wait for its end would be to wait for itself.

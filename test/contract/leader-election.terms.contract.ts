@@ -49,6 +49,11 @@ export function leaderTermsContract({ open, newKey, driver, isFree: isKeyFree, w
       expect(led).toHaveBeenCalledTimes(1);
     });
 
+    it('does not stand without work', async () => {
+      const wrong = { code: 'LOCK_CONFIG', message: expect.stringContaining('the work must be a function') as string };
+      expect(await rejection(election.run(undefined as never))).toMatchObject(wrong);
+    });
+
     it.each([
       ['later', () => passTime(1).then(() => Promise.reject(new Error('its own')))],
       [

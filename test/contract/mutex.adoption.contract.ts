@@ -114,6 +114,12 @@ export function adoptionContract({ open, newKey, isFree, takeAway }: Setting, re
       }
     });
 
+    it('is held on where its ticket would have no date', async () => {
+      const lease = await open().acquire(key);
+      expect(await rejection(lease.handOver({ within: 8.64e15 }))).toBeInstanceOf(LockConfigError);
+      expect(await lease.release()).toBe(true);
+    });
+
     it('is the only one of its key in its call chain, else that is an error and the lease is held on', async () => {
       const locks = open();
       await locks.using(key, async (outer) => {

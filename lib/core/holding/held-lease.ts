@@ -13,7 +13,8 @@ type HoldTimes = Pick<ResolvedOptions, 'minHold' | 'maxHold' | 'signal'>;
 type ReentryOptions = HoldTimes & Partial<Pick<ResolvedOptions, 'keyTimeout' | 'renew'>>;
 
 const RENEW_CHECKS = only(ACQUIRE_CHECKS, 'keyTimeout');
-const HAND_OVER_CHECKS = { within: integerFrom(10) };
+/** A ticket has a date, which ends in the year 275760. */
+const HAND_OVER_CHECKS = { within: integerFrom(10, 10 ** 15) };
 
 /** A lease of a local holder: the first of a {@link Turn}, which is the turn itself, or one more of a re-entrant call. */
 export class HeldLease implements Lease {

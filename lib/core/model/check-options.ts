@@ -32,7 +32,10 @@ export function ofType(type: 'string' | 'function' | 'object'): Check {
  */
 export function checkOptions(options: unknown, where: string, checks: Checks, required?: string, example?: string): void {
   if (options === undefined && required === undefined) return;
-  if (typeof options !== 'object' || options === null) throw configError('OPTION', `${where}: the options must be an object.`);
+  if (typeof options !== 'object' || options === null) {
+    const needed = required === undefined ? '' : ` with "${required}"`;
+    throw configError('OPTION', `${where}: the options must be an object${needed}.`);
+  }
   for (const name of Object.keys(options)) {
     if (!Object.hasOwn(checks, name)) throw unknownOption(name, where, Object.keys(checks));
   }
@@ -50,13 +53,16 @@ export function checkOptions(options: unknown, where: string, checks: Checks, re
 export function checkOneOf(options: object, where: string, names: readonly string[]): void {
   const given = names.filter((name) => options[name as keyof typeof options] !== undefined);
   if (given.length === 1) return;
+  const unset = given.length === 0 ? names.find((name) => name in options) : undefined;
+  if (unset !== undefined) throw configError('OPTION', `${where}: "${unset}" is undefined: is the variable set that it comes from?`);
   throw configError('OPTION', `${where}: give exactly one of ${names.join(', ')}, not ${given.join(' and ') || 'none'}.`);
 }
 
 /** An error that suggests the nearest known option. */
 export function unknownOption(name: string, where: string, known: readonly string[]): LockConfigError {
   const meant = nearest(name, known);
-  return configError('UNKNOWN_OPTION', `${where}: unknown option "${name}".${meant === undefined ? '' : ` Did you mean "${meant}"?`}`);
+  const advice = meant === undefined ? `The options are ${known.join(', ')}.` : `Did you mean "${meant}"?`;
+  return configError('UNKNOWN_OPTION', `${where}: unknown option "${name}". ${advice}`);
 }
 
 export function only(checks: Checks, ...names: string[]): Checks {

@@ -17,3 +17,13 @@ export function checkClient(user: string, name: keyof typeof supported, isAble: 
   const found = isOld ? `${name} ${installed}` : `this version of ${name}`;
   throw configError('STORE', `${user}: ${found} is too old: version ${needed} or later is needed.`);
 }
+
+/** Loads a client that only some apps have. @throws {LockConfigError} that says what to install. */
+export async function loadClient<T>(user: string, name: keyof typeof supported, load: () => Promise<T>): Promise<T> {
+  try {
+    return await load();
+  } catch (cause) {
+    if (!String((cause as NodeJS.ErrnoException).code).endsWith('MODULE_NOT_FOUND')) throw cause;
+    throw configError('STORE', `${user}: the package ${name} is not installed: npm install ${name}.`, { cause });
+  }
+}

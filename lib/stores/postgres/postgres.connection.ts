@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { StoreError } from '../../core/model/errors.js';
-import { checkClient } from '../../core/store/check-client.js';
+import { checkClient, loadClient } from '../../core/store/check-client.js';
 import type { LockStore } from '../../core/store/lock-store.js';
 import { StoreWarnings } from '../../core/store/store-warnings.js';
 import { connectTimeout, inTime, isSettledWithin, KEEP_ALIVE } from '../../core/util/clock.js';
@@ -67,9 +67,9 @@ const LONGEST_CANCEL = 15_000;
 const CANCELLED = '57014';
 const PREPARED_IS_MISSING = ['26000', '42P05'];
 
-/** Loads `pg` when it is needed: an app that passes a `query` may not have it. @throws {LockConfigError} when it is too old. */
+/** Loads `pg` when it is needed: an app that passes a `query` may not have it. @throws {LockConfigError} when it is missing or too old. */
 export async function driver(): Promise<Driver> {
-  const { default: pg } = await import('pg');
+  const { default: pg } = await loadClient('postgresStore', 'pg', () => import('pg'));
   checkClient('postgresStore', 'pg', canUnref(pg.Client));
   return pg;
 }

@@ -100,7 +100,7 @@ function checked(given: PostgresStoreOptions): PostgresStoreOptions {
   if (ofClient) fail(`"${ofClient}" is an option of pg: write postgresStore({ pool: new Pool({ ${ofClient} }) })`);
   checkOptions(given ?? null, 'postgresStore', CHECKS);
   const options = defined(given);
-  checkOneOf(options, 'postgresStore', ['url', 'pool', 'query']);
+  checkOneOf(given, 'postgresStore', ['url', 'pool', 'query']);
   if ('pool' in options && options.pool.Client) checkClient('postgresStore', 'pg', canUnref(options.pool.Client), true);
   for (const name of ['prepare', 'max'] as const) {
     if (name in options && !('url' in options)) fail(`"${name}" is only for "url", not ${inspect(options[name])}`);

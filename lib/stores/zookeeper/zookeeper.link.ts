@@ -1,5 +1,5 @@
 import { StoreError } from '../../core/model/errors.js';
-import { checkClient } from '../../core/store/check-client.js';
+import { checkClient, loadClient } from '../../core/store/check-client.js';
 import { after, isSettledWithin, now } from '../../core/util/clock.js';
 import { CONNECTED, storeErrorOf, type ZookeeperAuth, type ZookeeperClient } from './zookeeper.client.js';
 
@@ -47,7 +47,7 @@ export class ZookeeperLink {
    * A client of our own, for one connection. By itself it would connect again and again, which keeps the process alive, with half a reply of before in
    * its buffer, and send what was asked long ago.
    *
-   * @throws {LockConfigError} when it is too old.
+   * @throws {LockConfigError} when it is missing or too old.
    */
   static async open(
     hosts: string,
@@ -56,7 +56,7 @@ export class ZookeeperLink {
     broke: (link: ZookeeperLink) => void,
   ): Promise<ZookeeperLink> {
     // Loaded when it is needed: an app that passes a client may have it under another name.
-    const { default: zookeeper } = await import('node-zookeeper-client');
+    const { default: zookeeper } = await loadClient('zookeeperStore', 'node-zookeeper-client', () => import('node-zookeeper-client'));
     const client = zookeeper.createClient(hosts, { sessionTimeout: SESSION, spinDelay: 0 });
     checkClient('zookeeperStore', 'node-zookeeper-client', 'transaction' in client);
     for (const { scheme, auth: text } of auth) client.addAuthInfo(scheme, Buffer.from(text));

@@ -265,7 +265,7 @@ describe('a client that is lent to a store', () => {
     client.removeAllListeners('error');
     const error = await rejection(setting.locks({ client, requestTimeout: 2_000 }).tryAcquire(KEY));
     expect(error).toMatchObject({ name: 'StoreError', transient: true });
-    expect(String((error as StoreError).cause)).toContain('ECONNREFUSED');
+    expect((error as StoreError).message).toContain('not connected within 2000 ms: connect ECONNREFUSED 127.0.0.1:');
     client.on('error', () => undefined);
   });
 

@@ -161,8 +161,7 @@ describe('the check of a store', () => {
     proxy.refuse();
     const opened = await checked({ options: proxy.connection });
     expect(opened.error).toMatchObject({ transient: true });
-    const away =
-      /^warn Redis cannot be reached: Redis is not connected within \d+ ms \(.+\); locks wait until it answers \[NDL_STORE_AWAY\]$/;
+    const away = /^warn Redis cannot be reached: Redis is not connected within \d+ ms: .+; locks wait until it answers \[NDL_STORE_AWAY\]$/;
     await staysTrue(() => expect(opened.lines).toEqual([expect.stringMatching(away)]), 500);
     await proxy.heal();
     await use(opened);

@@ -84,7 +84,7 @@ export function checkStoreOptions(given: RedisStoreOptions): RedisStoreOptions {
   const ofClient = Object.keys(options).find((name) => OF_CLIENT.includes(name));
   if (ofClient) fail(`"${ofClient}" is an option of ioredis: write redisStore({ options: { ${ofClient} } })`);
   checkOptions(options, 'redisStore', CHECKS);
-  checkOneOf(options, 'redisStore', 'sentinels' in options ? SOURCES.filter((name) => name !== 'options') : SOURCES);
+  checkOneOf(given, 'redisStore', 'sentinels' in options ? SOURCES.filter((name) => name !== 'options') : SOURCES);
   const problem = 'client' in options ? problemOf(options.client) : undefined;
   if (problem !== undefined) fail(problem);
   if ('url' in options) checkUrl(options.url, fail);
