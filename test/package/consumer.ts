@@ -1,5 +1,6 @@
 // A user's program, type-checked against the packed package in every module mode.
 import { Injectable, Module } from '@nestjs/common';
+import { Redis } from 'ioredis';
 import { currentLease, DistributedLock, DistributedLockModule, LockTimeoutError } from 'nestjs-distributed-lock';
 import { type Lease, Locks } from 'nestjs-distributed-lock/core';
 import { fileStore } from 'nestjs-distributed-lock/file';
@@ -67,6 +68,7 @@ export async function withoutNest(signal: AbortSignal): Promise<number | null> {
 
 /** Each store, and one of a table of the user's own. */
 export const stores = (table: RecordTable) => [
+  redisStore({ client: new Redis() }),
   postgresStore({ url: 'postgres://localhost/shop' }),
   mysqlStore({ url: 'mysql://localhost/shop' }),
   fileStore({ directory: '/tmp/locks' }),

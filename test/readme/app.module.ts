@@ -1,13 +1,13 @@
-import { Module } from '@nestjs/common';
-import { StockService } from './stock.service.js';
-
 // #region module
+import { Module } from '@nestjs/common';
 import { DistributedLockModule } from 'nestjs-distributed-lock';
 import { redisStore } from 'nestjs-distributed-lock/redis';
+import { Stock } from './stock.js';
+import { StockService } from './stock.service.js';
 
 @Module({
-  imports: [DistributedLockModule.forRoot({ store: redisStore({ url: process.env.REDIS_URL! }) })],
-  providers: [StockService],
+  imports: [DistributedLockModule.forRoot({ store: redisStore({ url: process.env.REDIS_URL ?? 'redis://localhost:6379' }) })],
+  providers: [StockService, Stock],
 })
 export class AppModule {}
 // #endregion

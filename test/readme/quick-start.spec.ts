@@ -1,5 +1,5 @@
 // The apps that the documents show, on one Redis.
-import { Global, Logger, Module } from '@nestjs/common';
+import { Logger, Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { Test } from '@nestjs/testing';
 import { DistributedLockModule, Locks, locksToken, LockTimeoutError } from 'nestjs-distributed-lock';
@@ -16,7 +16,8 @@ import { OrderService } from './keys.js';
 import type * as Modules from './modules.js';
 import { Database, main } from './standby.js';
 import { useRedisOfEnv } from './stand-ins/redis-of-env.js';
-import { Stock, StockService } from './stock.service.js';
+import { Stock } from './stock.js';
+import { StockService } from './stock.service.js';
 import type * as Telemetry from './telemetry.js';
 
 // #region unit-test
@@ -51,20 +52,11 @@ beforeAll(async () => {
 
 it('never oversells on two instances, and locks by a readable key', async () => {
   const { AppModule } = await import('./app.module.js'); // it reads REDIS_URL
-  const { redis } = setting;
-  const stock: Stock = {
-    read: async (sku) => Number(await redis.get(`stock:${sku}`)),
-    write: async (sku, units) => void (await redis.set(`stock:${sku}`, units)),
-  };
-  @Global()
-  @Module({ providers: [{ provide: Stock, useValue: stock }], exports: [Stock] })
-  class StockModule {}
-  @Module({ imports: [StockModule, AppModule] })
-  class Shop {}
-  const open = () => NestFactory.createApplicationContext(Shop, { logger: false });
+  const open = () => NestFactory.createApplicationContext(AppModule, { logger: false });
   const apps = [await open(), await open()];
   const keys = new Set<string>();
   for (const app of apps) app.get(Locks).on('acquired', ({ key }) => keys.add(key));
+  const stock = apps[0]!.get(Stock);
   await stock.write('apple', 5);
 
   const results = await Promise.allSettled(Array.from({ length: 8 }, (_, index) => apps[index % 2]!.get(StockService).sell('apple')));

@@ -1,13 +1,8 @@
+// #region quick-start
 import { Injectable } from '@nestjs/common';
 import { DistributedLock } from 'nestjs-distributed-lock';
+import { Stock } from './stock.js'; // a provider of yours, which reads and writes a table
 
-/** How many units of a product there are. */
-export abstract class Stock {
-  abstract read(sku: string): Promise<number>;
-  abstract write(sku: string, units: number): Promise<void>;
-}
-
-// #region quick-start
 @Injectable()
 export class StockService {
   constructor(private readonly stock: Stock) {}

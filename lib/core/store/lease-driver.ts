@@ -90,7 +90,7 @@ export interface WakeUps {
   /** Whether messages arrive now. They may not have begun, be interrupted, or not be permitted. */
   readonly isOpen: boolean;
   /** How waiters learn of a release, also before the first one waits: `'interrupted'`: they poll, but should be woken. Default `'woken'`. */
-  readonly state?: 'woken' | 'polling' | 'interrupted';
+  readonly state?: 'woken' | 'polling' | 'interrupted' | undefined;
   /**
    * Begins to listen; repeated calls do nothing. Resolves when it listens, or when it is known that it cannot for now. Never rejects.
    *

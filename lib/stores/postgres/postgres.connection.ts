@@ -15,7 +15,7 @@ export interface PostgresConnection {
   /** @throws the error of the server or the client; a {@link StoreError} that `isUnsent` if the statement was not sent. */
   ask(text: string, values: readonly unknown[]): Promise<readonly Row[]>;
   /** Exchanges that it can serve at a time: each may be several statements. `undefined`: it is not known, as the connections are those of the app. */
-  readonly atOnce?: number;
+  readonly atOnce?: number | undefined;
   /** Makes a client beside it. Without it, none can. */
   clientBeside?(): Promise<PostgresClient>;
   readonly onWarning?: LockStore['onWarning'];

@@ -73,17 +73,17 @@ export interface RecordTable extends Pick<LockStore, 'name' | 'requestTimeout' |
    */
   exchange(changes: readonly Change[]): readonly Promise<Found>[];
   /** How many calls of {@link exchange} it can serve at a time. Changes that come meanwhile go together with the next call. Default: any number. */
-  readonly atOnce?: number;
+  readonly atOnce?: number | undefined;
   /** Only of a table without a clock, which `observedTable()` makes. */
   readonly observedTime?: () => TableTime;
   /** Without it, waiters ask from time to time. */
-  readonly wakeUps?: RecordWakeUps;
+  readonly wakeUps?: RecordWakeUps | undefined;
   /** Without it, an operator sees only what the table knows. */
-  readonly bus?: Bus;
+  readonly bus?: Bus | undefined;
   /** The keys with this prefix that were used in the last hour, some at a time. Without it, `list` throws an `UnsupportedPrimitiveError`. */
   keys?(prefix: string): AsyncIterable<readonly string[]>;
   /** Examines the database. */
-  readonly doctor?: StoreDoctor;
+  readonly doctor?: StoreDoctor | undefined;
   /** Keeps a line about a key that an operator took away. */
   note?(line: string): Promise<void>;
 }

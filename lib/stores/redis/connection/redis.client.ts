@@ -2,16 +2,16 @@ type Listener = (...args: unknown[]) => void;
 
 /** The used options of an ioredis client. */
 export interface ClientOptions {
-  readonly keyPrefix?: string;
-  readonly db?: number;
-  readonly host?: string;
-  readonly port?: number;
+  readonly keyPrefix?: string | undefined;
+  readonly db?: number | undefined;
+  readonly host?: string | undefined;
+  readonly port?: number | undefined;
   /** The Unix socket. */
-  readonly path?: string | null;
+  readonly path?: string | null | undefined;
   readonly tls?: unknown;
-  readonly sentinels?: readonly ClientOptions[] | null;
+  readonly sentinels?: readonly ClientOptions[] | null | undefined;
   /** The master's name at the sentinels. */
-  readonly name?: string;
+  readonly name?: string | undefined;
 }
 
 /**
