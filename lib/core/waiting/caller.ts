@@ -38,9 +38,10 @@ export class Caller<Settings extends { readonly patience: number }> {
     this.forgetSignal = onAbort(signal, onSignal);
   }
 
+  /** Without a limit it has a timer, too: a process that waits stays. */
   limit(onDeadline: () => void): void {
     const { patience } = this.settings;
-    if (this.timer || this.isOver || patience === Infinity) return;
+    if (this.timer || this.isOver) return;
     const deadline = this.startedAt + patience;
     const left = deadline - now();
     if (left <= 0) return onDeadline();
