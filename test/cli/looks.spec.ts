@@ -183,7 +183,9 @@ describe('show', () => {
 
   it('says that a process which is not visible may not have been asked, unless it is', async () => {
     await hold(redis.service({ visible: false }), 'hidden', 'Orders.pay');
-    expect((await ndl('show', 'hidden')).stdout).toMatch(/^holder .*, no answer from its process: blocked, or without visible: true in forRoot$/m);
+    expect((await ndl('show', 'hidden')).stdout).toMatch(
+      /^holder .*, no answer from its process: blocked, or without visible: true in forRoot$/m,
+    );
     await hold(redis.service(), 'visible', 'Orders.pay');
     await eventually(async () => expect((await ndl('show', 'visible')).stdout).toMatch(/^holder .* {2}Orders.pay, (?!.*no answer)/m));
   });
