@@ -6,9 +6,9 @@ import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const BUDGETS = {
-  'lib/core': 5240,
+  'lib/core': 5290,
   'lib/latch': 410,
-  'lib/primitives': 920,
+  'lib/primitives': 925,
   'lib/nest': 2630,
   'lib/operate': 1380,
   'lib/observe': 760,
@@ -26,9 +26,9 @@ const BUDGETS = {
   'lib/stores/zookeeper': 980,
   'lib/stores/file': 700,
   'lib/stores/quorum': 1480,
-  test: 57_340,
-  'test/chaos': 6260,
-  'test/mutants': 4050,
+  test: 57_480,
+  'test/chaos': 6265,
+  'test/mutants': 4070,
   bench: 3600,
   scripts: 4270,
 };
