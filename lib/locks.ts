@@ -32,6 +32,7 @@ import { MultiLock } from './primitives/multi-lock.js';
 
 /** The locks of one store: `await locks.using('order:42', async (lease) => …)`. Create one for each store, and keep it. */
 export class Locks {
+  /** The one that was given; if other `Locks` have closed that, another like it. */
   readonly store: LockStore;
   // The published types leave out what is internal, so that a plain object can stand for `Locks` in a test.
   /** @internal */
