@@ -31,7 +31,7 @@ export abstract class LockError extends Error {
   abstract override readonly name: string;
   abstract readonly code: LockErrorCode;
   readonly key: string | undefined;
-  /** Of an error of the store: whether the fault may pass, so that another try may help. One that does not ends a wait at once. False for all others. */
+  /** Whether another try may help, for an error of the store: one that is not transient ends a wait at once. False for all other errors. */
   declare readonly transient: boolean;
 
   constructor(message: string, { key, cause }: LockErrorOptions = {}) {

@@ -1,4 +1,4 @@
-// Waits without a limit, and does nothing else: it must not end before it has had its turn.
+// Waits without a limit, and does nothing else: it must not end before its work has run.
 import { Locks } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { tellParent } from '../../support/child.js';
