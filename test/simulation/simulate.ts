@@ -174,7 +174,9 @@ class Simulation {
       this.note('chaos', { e: 'killed', worker: id });
       world.at(world.now + 300, () => this.start(slot, generation + 1));
     };
-    this.slots[slot] = { id, host, links, app, kill, cut: (server) => app.cut(server) };
+    // The dead do not notice it.
+    const cut = (server: number): void => void (this.gone.has(host.pid) || app.cut(server));
+    this.slots[slot] = { id, host, links, app, kill, cut };
   }
 
   /** Faults at random times. Those that are wide come one at a time. */
