@@ -1,5 +1,5 @@
 // Finds words and long sentences that make a reader stop, and names better words: in pages (of their code blocks only comments), in the messages of lib,
-// and in the titles of tests. In comments of code they are warnings.
+// in comments of code, and in the titles of tests.
 //
 //   node scripts/prose.mjs [lib/core …]      only the files whose path begins so
 import { execFileSync } from 'node:child_process';
@@ -49,8 +49,11 @@ for (const file of execFileSync('git', ['ls-files'], { cwd: root, encoding: 'utf
   if (chosen.length > 0 && !chosen.some((prefix) => file.startsWith(prefix))) continue;
   const read = READERS.find(([pattern]) => pattern.test(file))?.[1];
   if (!read) continue;
-  for (const { text, line, isComment = false, isDocstring } of read(readFileSync(root + file, 'utf8')))
-    for (const problem of problemsIn(text, isDocstring)) report(`${file}:${line}: ${problem}`, isComment);
+  for (const { text, line, isDocstring } of read(readFileSync(root + file, 'utf8')))
+    for (const problem of problemsIn(text, isDocstring)) {
+      console.error(`${file}:${line}: ${problem}`);
+      found++;
+    }
 }
 if (found > 0) console.error(`${found} places to reword`);
 process.exitCode = found > 0 ? 1 : 0;
@@ -113,22 +116,15 @@ function* partsOfComment(comment, line) {
         .replace(/\s+/g, ' ')
         .trim(),
       line,
-      isComment: true,
       isDocstring: isDocstring && index === 0,
     };
 }
 
 function* commentsOfLua(script) {
-  for (const [index, line] of script.split('\n').entries())
-    yield { text: /--\s(.*)$/.exec(line)?.[1] ?? '', line: index + 1, isComment: true };
+  for (const [index, line] of script.split('\n').entries()) yield { text: /--\s(.*)$/.exec(line)?.[1] ?? '', line: index + 1 };
 }
 
 function* titlesOfTests(source) {
   for (const match of source.matchAll(/\b(?:it|test|describe|place)(?:\.each\([^)]*\))?\(\s*(['"`])((?:(?!\1).)+)\1/g))
     yield { text: match[2].replace(/\$\{[^}]*\}/g, '``'), line: source.slice(0, match.index).split('\n').length };
-}
-
-function report(problem, isWarning) {
-  console.error(isWarning ? `warning: ${problem}` : problem);
-  if (!isWarning) found++;
 }

@@ -1,7 +1,7 @@
 /** Messages between the server of the dashboard and its page. Times are milliseconds since 1970 by the clock of the server. */
 import type { KeyKind, ProcessReport } from '../core/model/key-report.js';
 
-/** Of these messages: a page of another version is loaded again. */
+/** The version of these messages: a page of another one is loaded again. */
 export const VERSION = 2;
 
 /** A key is named by its store and itself, `redact`ed if the app says so. */
@@ -70,7 +70,7 @@ export interface Numbers {
   readonly waiting: number | null;
   /** The highest of the last minute, of the 95th percentiles of each second. */
   readonly waitP95: number | null;
-  /** Of the last five minutes. */
+  /** In the last five minutes. */
   readonly lost: number;
   readonly timeouts: number;
 }

@@ -118,7 +118,7 @@ export class Hub {
     this.noted(store, event);
   }
 
-  /** What an operator looks for afterwards. */
+  /** Keeps an event for operators, who look for it afterwards. */
   noted(store: string, event: Noted): void {
     this.notes.add(store, this.nameOf(event.key), event, this.isRedacted);
   }

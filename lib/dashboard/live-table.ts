@@ -45,7 +45,7 @@ export interface LiveKey {
 export class LiveTable {
   readonly keys = new Map<string, LiveKey>();
   private changed = new Set<string>();
-  /** Those that are neither held nor waited for any more. */
+  /** Keys that are neither held nor waited for any more. */
   private readonly unused = new Set<string>();
   private readonly waitedFor = new Set<LiveKey>();
   /** How many keys each process holds, and for how many it is silent. */

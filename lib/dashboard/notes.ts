@@ -13,7 +13,7 @@ const EVENTS = ['lost', 'timeout', 'forced', 'failed', 'aborted', 'released', 'g
 /** An event of a key, or an order of an operator. */
 export type Noted = Omit<WatchedEvent, 'event'> & { readonly event: KeyEvent['event'] | Note['event'] };
 
-/** What happened: what an operator looks for afterwards. */
+/** The events that an operator looks for afterwards. */
 export class Notes {
   private readonly kept: Record<keyof typeof MOST, Map<string, Note>> = { timeout: new Map(), others: new Map() };
   private fresh = new Map<string, Note>();
@@ -45,7 +45,7 @@ export class Notes {
     if (kept.size > MOST[name === 'timeout' ? 'timeout' : 'others']) kept.delete(kept.keys().next().value!);
   }
 
-  /** Those that are new, or have changed, since the last call. */
+  /** The notes that are new, or have changed, since the last call. */
   take(): Note[] {
     const taken = [...this.fresh.values()];
     this.fresh.clear();

@@ -9,7 +9,7 @@ const MOST_LABELS = 1_000;
 
 /** Sums of the events of the last minutes. */
 export class Sums {
-  /** Of each second of the last minute. */
+  /** One for each second of the last minute. */
   private readonly waitP95: number[] = [];
   private waits: number[] = [];
   /** The waiting time of each label in each of the last five minutes, the last one first. */

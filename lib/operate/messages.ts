@@ -90,7 +90,7 @@ const isAnswer = record({
   entries: listOf(isEntry),
   goesOn: isBoolean,
 });
-/** The events of a process, `app@host:pid`. `dropped`: how many were too many to be sent. `ids`: of those who asked for the past, which these are of. */
+/** The events of a process, `app@host:pid`. `dropped`: how many were too many to be sent. `ids`: the questions for past events that these answer. */
 const isProcessEvents = record({ process: isName, events: listOf(isEvent), dropped: optional(isNumber), ids: optional(listOf(isName)) });
 /** To all processes: what they know of these keys, or of all; or their events from now on, for some seconds, and before that those of the past. */
 const isQuestion = record({ id: isId, keys: optional(listOf(isName, MOST_KEYS)), watch: optional(isBoolean), past: optional(isBoolean) });

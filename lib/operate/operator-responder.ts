@@ -100,7 +100,7 @@ export class OperatorResponder {
     for await (const { entries, isLast } of entriesOf(this.queues, keys)) this.answer(ids, entries, undefined, isLast);
   }
 
-  /** What comes later is sent as it happens. */
+  /** Sends past events. Later ones are sent as they happen. */
   private tellPast(questions: readonly Question[]): void {
     this.feed.watch();
     if (this.past.all.length > 0) {

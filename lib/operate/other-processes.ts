@@ -48,7 +48,7 @@ export async function askAll({ engine: { queues, runtime, store }, responder }: 
   return entries;
 }
 
-/** Of the past, it has the time of the first of `count` equal ones. */
+/** An event. One of the past has the time of the first of `count` equal ones. */
 export type WatchedEvent = KeyEvent & { readonly firstAt?: Date };
 
 /** The events of all processes that listen, until the signal aborts. @throws {UnsupportedPrimitiveError} where processes have no messages. */

@@ -2,10 +2,10 @@ import { dateOf, now } from '../util/clock.js';
 import { messageOf } from './errors.js';
 import type { LockEventEmitter, LockEvents, LockKindName } from './events.js';
 
-/** What an operator asks for afterwards. */
+/** The kinds of event that an operator asks for afterwards. */
 const EVENTS = ['lost', 'timeout', 'forced', 'failed'] as const;
 const MINUTE = 60_000;
-/** Of each kind of event, so that none pushes out another: 200 and some 40 kB in all. */
+/** Events kept of each kind, so that none pushes out another: 200 and some 40 kB in all. */
 const MOST = 50;
 const MOST_CHARACTERS = 8_000;
 const LONGEST_REASON = 200;

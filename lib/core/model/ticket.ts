@@ -1,7 +1,7 @@
 import { configError, UnsupportedPrimitiveError } from './errors.js';
 import { checkKey } from './key.js';
 
-/** What a process needs to take a lease over from another one. It is sent as text. */
+/** The data that a process needs to take over the lease of another one. It is sent as text. */
 export interface Ticket {
   /** Namespace included. */
   readonly key: string;

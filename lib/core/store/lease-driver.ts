@@ -157,7 +157,7 @@ export function isSameDriver(a: LeaseDriver, b: LeaseDriver): boolean {
   return a === b || (a.origin ?? a) === (b.origin ?? b);
 }
 
-/** What a driver says of itself, for one that passes requests on to it. */
+/** The properties of a driver that are no requests, for a driver that passes requests on to it. */
 export function traitsOf(driver: LeaseDriver): Omit<LeaseDriver, 'acquire' | 'renew' | 'extend' | 'adopt' | 'release' | 'leave' | 'check'> {
   const { origin = driver, isShared, grantsAll, queueEntryLifetime, wakeUps } = driver;
   const timeOf = driver.timeOf && ((token: number) => driver.timeOf!(token));

@@ -179,7 +179,7 @@ export function duration(milliseconds: number): string {
   return seconds < 172_800 ? `${Math.round(seconds / 3600)} h` : `${Math.round(seconds / 86_400)} d`;
 }
 
-/** Milliseconds for a new connection to a database, which may take longer than a request: one that is given up has cost the server as much, and is made anew. */
+/** Milliseconds for a new connection to a database, which may take longer than a request: one that is given up has cost the server as much, and is made again. */
 export function connectTimeout(requestTimeout: number): number {
   return Math.max(3 * requestTimeout, 5_000);
 }

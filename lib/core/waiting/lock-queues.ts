@@ -8,7 +8,7 @@ import { Alarm, now } from '../util/clock.js';
 import { LockQueue } from './lock-queue.js';
 import type { AcquireCall, Waiter } from './waiter.js';
 
-/** Most keys that operators are told of after their release. */
+/** Most keys that are kept for operators after their release. */
 const MOST_KEPT = 1_000;
 
 /** A key that was released, and stays taken until its minHold is over; or was handed over, and can be adopted until then. */

@@ -11,7 +11,7 @@ export interface App {
   readonly server: Server;
   /** Grows with each change of the data, and each second. */
   readonly version: number;
-  /** The time by the clock of the server. It stands still while nothing is heard of the server. */
+  /** The time by the clock of the server. It stands still while nothing comes from the server. */
   now(): number;
   /** Changes the view, the address and the screen. */
   show(change: Partial<View>): void;

@@ -24,7 +24,7 @@ function edgesOf({ store, key: wanted, holders, waiters }: KeyAnswer): Edge[] {
   });
 }
 
-/** Who holds what, and waits for what. It asks the store only when it is opened. */
+/** The graph of holders, keys and waiters. It asks the store only when it is opened. */
 export function makeGraph(app: App): () => TemplateResult {
   let edges: Edge[] | undefined;
   let isAsking = false;

@@ -21,7 +21,7 @@ export function startPage(server: Server): void {
   let frame = 0;
   let isLive = false;
   let connection = 'connecting…';
-  /** By the clock of the server, when it was heard the last time. */
+  /** The time of the last message of the server, by its clock. */
   let heardAt = 0;
   let announcement: string[] = [];
 

@@ -4,7 +4,7 @@ import type { App } from './app.js';
 export interface Search {
   /** Why the table is empty, and what to do. */
   none(): TemplateResult;
-  /** What the table may lack. */
+  /** The keys that the table may lack. */
   listed(): TemplateResult;
 }
 

@@ -93,7 +93,7 @@ export function leaderList(app: App): TemplateResult {
   </details>`;
 }
 
-/** What costs the callers most, and which tenants the keys are of. */
+/** The labels that cost the callers most time, and the tenants of the keys. */
 export function costList(app: App, rows: readonly Line[]): TemplateResult {
   const prefixes = prefixesIn(rows, app.view.query);
   return html`<details>

@@ -28,7 +28,7 @@ type Word = 'renewed' | 'lost';
 
 /** The leases of this process. It renews them at all members, and restores them at members that have lost them. */
 export class Leases {
-  /** By owner: the id of one holding. */
+  /** The leases by their owner: the id of one holding. */
   private readonly leases = new Map<string, QuorumLease>();
   private timer: NodeJS.Timeout | undefined;
 

@@ -28,7 +28,7 @@ interface Wait {
  * answers. Only the order of the waiters depends on it.
  */
 export class QueueLock {
-  /** By owner. */
+  /** The waits by their owner. */
   private readonly waits = new Map<string, Wait>();
   private readonly voters: readonly Voter[];
 

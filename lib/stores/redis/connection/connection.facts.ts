@@ -60,7 +60,7 @@ export class ConnectionFacts {
     this.whole.set(node + sha, true);
   }
 
-  /** Once: the end of a half open connection may take ioredis two seconds, in which it listens anew for each time that it is asked. */
+  /** Once: the end of a half open connection may take ioredis two seconds, in which it adds a listener each time that it is asked. */
   endSilent(): void {
     if (!this.isDecided) this.client.disconnect(true);
     this.isDecided = true;
