@@ -184,6 +184,7 @@ describe('the error of an unknown option', () => {
     ['a url that is no text', { url: 5 }, '"url"'],
     ['a client that is none', { client: {} }, '"client"'],
     ['a URL of another server', { url: 'postgres://localhost' }, '"url" must begin with redis:// or rediss://, not postgres://'],
+    ['a bare % in the password', { url: 'redis://me:100%@localhost' }, '"url" is not a valid Redis URL, which has %25 for a %'],
     ['a database that is no number', { url: 'redis://localhost/abc' }, '"url" names the database \'abc\': it must be a number'],
     ['a misspelled option', { uri: 'redis://localhost' }, 'unknown option "uri". Did you mean "url"?'],
   ])('says what to write in redisStore instead of %s', async (_what, options, message) => {

@@ -124,3 +124,13 @@ function editDistance(a: string, b: string): number {
   }
   return row[b.length]!;
 }
+
+/** Whether it is a URL with parts that can be decoded. In a password, `%` is written as `%25`. */
+export function isUrl(text: string): boolean {
+  try {
+    const { username, password, pathname } = new URL(text);
+    return [username, password, pathname].every((part) => decodeURIComponent(part) !== undefined);
+  } catch {
+    return false;
+  }
+}

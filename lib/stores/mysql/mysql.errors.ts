@@ -26,6 +26,8 @@ const PRIMARY = '. Use the address of the primary.';
 export const NO_TABLE = 1146;
 /** Codes of the client that no retry changes. */
 const REFUSED = /^(HANDSHAKE_|AUTH_|ER_ACCESS_DENIED)/;
+/** A connection that breaks in the handshake has the code of the handshake, too. */
+const CUT = /ECONNRESET|EPIPE|ETIMEDOUT|socket disconnected/;
 
 interface MysqlError {
   readonly errno?: number;
@@ -52,8 +54,9 @@ export function storeErrorOf(cause: unknown, { isUnsent = false, schema = '' } =
   const { errno = 0, code = '', sqlState = '' } = Object(cause) as MysqlError;
   // Numbers from 2000 to 2999 are of the client.
   const isOfServer = errno >= 1000 && !(errno >= 2000 && errno < 3000);
-  const isRefusal = (isOfServer && ![...BROKEN, ...CONFLICTS].includes(errno)) || REFUSED.test(code);
-  const isKnown = FINAL_NUMBERS.includes(errno) || (FINAL.test(sqlState) && !TOO_MANY.includes(errno)) || REFUSED.test(code);
+  const isRefused = REFUSED.test(code) && !CUT.test(messageOf(cause));
+  const isRefusal = (isOfServer && ![...BROKEN, ...CONFLICTS].includes(errno)) || isRefused;
+  const isKnown = FINAL_NUMBERS.includes(errno) || (FINAL.test(sqlState) && !TOO_MANY.includes(errno)) || isRefused;
   const isFinal = isRefusal && isKnown;
   const isMissing = errno === NO_TABLE && schema !== '';
   const advice = isMissing

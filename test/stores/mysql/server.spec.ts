@@ -214,6 +214,7 @@ describe('is refused for good', () => {
     [{ pool: {} }, '"pool" must be a pool of mysql2'],
     [{ pool: createPool('mysql://localhost/shop'), max: 3 }, '"max" is for a "url"'],
     [{ pool: createPool('mysql://localhost') }, '"pool" names no database, so "table" must'],
+    [{ url: 'mysql://me:100%@localhost/shop' }, 'with %25 for a % in the password'],
     [{ url: 'mysql://localhost' }, '"url" names no database, so "table" must'],
   ])('%p, which is a mistake', (options, message) => {
     expect(() => mysqlStore(options as unknown as MysqlStoreOptions)).toThrow(LockConfigError);
@@ -354,6 +355,14 @@ it.each([
 ])('an error of the server %s', (_what, { sqlState = 'HY000', ...expected }: typeof TRANSIENT & { sqlState?: string }, numbers) => {
   for (const errno of numbers)
     expect([errno, storeErrorOf(Object.assign(new Error('text'), { errno, sqlState }))]).toMatchObject([errno, expected]);
+});
+
+it.each([
+  ['read ECONNRESET', true],
+  ['Client network socket disconnected before secure TLS connection was established', true],
+  ['self-signed certificate', false],
+])('an error in the handshake, %s, passes: %s', (text, transient) => {
+  expect(storeErrorOf(Object.assign(new Error(text), { code: 'HANDSHAKE_SSL_ERROR' }))).toMatchObject({ transient, isRefusal: !transient });
 });
 
 it('a message of MySQL that ends with a full stop has one', () => {

@@ -2,7 +2,7 @@
 /** @ts-ignore -- without ioredis its options have no type */
 import type { ClusterNode, ClusterOptions, RedisOptions } from 'ioredis';
 import { inspect } from 'node:util';
-import { type Check, checkOneOf, checkOptions, defined, integerFrom, ofType } from '../../../core/model/check-options.js';
+import { type Check, checkOneOf, checkOptions, defined, integerFrom, isUrl, ofType } from '../../../core/model/check-options.js';
 import { configError } from '../../../core/model/errors.js';
 import { checkClient } from '../../../core/store/check-client.js';
 import type { NodeRedisClient } from './node-redis.client.js';
@@ -97,7 +97,7 @@ function checkUrl(url: string, fail: (problem: string) => never): void {
   const [, scheme] = /^([a-z][a-z\d+.-]*):\/\//i.exec(url) ?? [];
   if (scheme === undefined) return; // a path, or a host
   if (!/^rediss?$/i.test(scheme)) fail(`"url" must begin with redis:// or rediss://, not ${scheme}://`);
-  if (!URL.canParse(url)) fail('"url" is not a valid Redis URL');
+  if (!isUrl(url)) fail('"url" is not a valid Redis URL, which has %25 for a % in the password');
   const { pathname } = new URL(url);
   if (!/^(\/\d*)?$/.test(pathname)) fail(`"url" names the database ${inspect(pathname.slice(1))}: it must be a number`);
 }
