@@ -14,8 +14,16 @@ const ADVICE: Readonly<Record<string, string>> = {
   '25006': 'Use the address of the primary, or set default_transaction_read_only = off for this role.',
   '42501': 'Grant SELECT, INSERT, UPDATE and DELETE on the table to this role.',
 };
-/** Errors of the client that another try does not mend. */
-const REFUSED = /SASL|SSL|certificate|after calling end|Cannot find (module|package)/i;
+/** Data that the database cannot have, such as a character that its encoding does not know. */
+const WRONG_DATA = /^22/;
+/** Errors of the client that another try does not mend. Their texts are whole phrases: an ORM puts its statement, with the name of the table, before. */
+const REFUSED = new RegExp(
+  [
+    'SASL: |support SSL|an SSL connection|SSL routines|after calling end|Cannot find (module|package)',
+    "(signed|first|issuer|peer|root|leaf) certificate|certificate('s altnames| has expired| is not| revoked| rejected| not trusted| signature)",
+  ].join('|'),
+  'i',
+);
 
 /** The SQLSTATE of an error, also where an ORM has wrapped it. */
 export function sqlStateOf(error: unknown): string | undefined {
@@ -31,6 +39,11 @@ export function sqlStateOf(error: unknown): string | undefined {
 
 export function isConflict(error: unknown): boolean {
   return CONFLICTS.includes(sqlStateOf(error));
+}
+
+/** Whether one change of a batch may be the reason: the others must not fail because of it. */
+export function isOfOne(error: unknown): boolean {
+  return isConflict(error) || WRONG_DATA.test(sqlStateOf(error) ?? '');
 }
 
 /** Makes a {@link StoreError}. An error of the server is final if its SQLSTATE says so; a broken connection passes. */

@@ -5,7 +5,7 @@ import { RecordSweep } from '../records/record.sweep.js';
 import { type Change, type Found, type RecordTable, TOUCH, VOID } from '../records/record.table.js';
 import { checkServer } from './postgres.check.js';
 import type { PostgresConnection, Row } from './postgres.connection.js';
-import { isConflict, sqlStateOf, storeErrorOf } from './postgres.errors.js';
+import { isConflict, isOfOne, sqlStateOf, storeErrorOf } from './postgres.errors.js';
 import type { OpenSource } from './postgres.listener.js';
 import type { PostgresStatements } from './postgres.statements.js';
 import { PostgresWakeUps } from './postgres.wakeups.js';
@@ -137,8 +137,7 @@ export class PostgresTable implements RecordTable {
     try {
       rows = await this.ask(this.statements.many(manner), columns);
     } catch (cause) {
-      if (!isConflict(cause)) throw cause;
-      // One of them conflicts: the others must not fail because of it.
+      if (!isOfOne(cause)) throw cause;
       for (const ask of asks) void this.serve([ask]);
       return;
     }
@@ -152,7 +151,14 @@ export class PostgresTable implements RecordTable {
   }
 
   private async read(asks: readonly Ask[]): Promise<void> {
-    const rows = await this.ask(this.statements.read, [asks.map(({ change }) => change.key)]);
+    let rows: readonly Row[];
+    try {
+      rows = await this.ask(this.statements.read, [asks.map(({ change }) => change.key)]);
+    } catch (cause) {
+      if (asks.length === 1 || !isOfOne(cause)) throw cause;
+      for (const ask of asks) this.read([ask]).catch((error: unknown) => ask.reject(storeErrorOf(error)));
+      return;
+    }
     const byNumber = new Map(rows.map((row) => [Number(row['i']), row]));
     // Without its row, the reply has no time, and is refused.
     for (const [index, { resolve }] of asks.entries()) resolve(foundOf(byNumber.get(index + 1) ?? {}, false));

@@ -7,6 +7,7 @@ import { clientTo } from '../../../lib/stores/postgres/postgres.connection.js';
 import { storeErrorOf } from '../../../lib/stores/postgres/postgres.errors.js';
 import { listenWith, overClient } from '../../../lib/stores/postgres/postgres.listener.js';
 import { recordStore } from '../../../lib/stores/records/record.store.js';
+import { VOID } from '../../../lib/stores/records/record.table.js';
 import { forkChild } from '../../support/child.js';
 import { eventually, staysTrue } from '../../support/eventually.js';
 import { startPgbouncer } from '../../support/pgbouncer.js';
@@ -94,6 +95,29 @@ it.each(['XX000', '58000', 'ZZ999'])(
 
 it.each(['42501', '42P01', '22P02', '28P01', '3D000', '0A000'])('error %s is final', (code) => {
   expect(storeErrorOf(Object.assign(new Error('text'), { code }))).toMatchObject({ transient: false, isRefusal: true });
+});
+
+it.each([
+  ['SELECT r.* FROM "ssl_locks" t WHERE t.key = $1 - read ECONNRESET', true],
+  ['Failed query: SELECT 1\nparams: certificate:42', true],
+  ['self-signed certificate in certificate chain', false],
+  ["Hostname/IP does not match certificate's altnames: Host: db. is not in the cert's altnames", false],
+  ['The server does not support SSL connections', false],
+  ['SASL: SCRAM-SERVER-FIRST-MESSAGE: client password must be a string', false],
+])('an error of the client, %s, passes: %s', (text, transient) => {
+  expect(storeErrorOf(new Error(text))).toMatchObject({ transient });
+});
+
+it('a key with a character that the database does not know fails alone, and not those that go together with it', async () => {
+  await setting.sql(`CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'`);
+  const table = setting.open({ url: postgresUrl({ ...own.server.connection, database: 'latin' }), schema: 'create' });
+  await exchange(table, {});
+  for (const expected of [undefined, VOID]) {
+    const found = table.exchange(['order:1', 'Zo\u00eb', 'Zo\u00eb \u20ac'].map((key) => changeOf({ key, expected })));
+    const outcomes = await Promise.allSettled(found);
+    expect(outcomes.map(({ status }) => status)).toEqual(['fulfilled', 'fulfilled', 'rejected']);
+    expect(outcomes[2]).toMatchObject({ reason: { name: 'StoreError', transient: false } });
+  }
 });
 
 it.each([1, 3])('where the queue of notifications is full, changes (%d) are made, and waiters are left to poll', async (count) => {
