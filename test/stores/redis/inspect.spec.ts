@@ -100,6 +100,8 @@ describe('inspect on Redis', () => {
     proxy.refuse();
     proxy.cut();
     await eventually(async () => (await locks.inspect(KEY)).waiters[0]?.isHeard === false);
+    const strings = setting.overIoredis({ client: setting.client({ stringNumbers: true }) });
+    expect((await strings.inspect(KEY)).waiters).toMatchObject([{ isHeard: false }]);
     await proxy.heal();
     await lease.release();
     await (await waiting).release();

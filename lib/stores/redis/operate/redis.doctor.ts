@@ -4,7 +4,6 @@ import { addressOf, bad, checksOf, isOlder, versionFinding, warning } from '../.
 import type { RedisClient, ClientOptions } from '../connection/redis.client.js';
 import type { RedisConnection } from '../connection/redis.connection.js';
 import { OF_CLUSTER, OF_REPLICA } from '../connection/redis.errors.js';
-import { listOf } from '../redis.replies.js';
 
 /** The oldest version that the tests are run on. */
 const OLDEST = '7.0';
@@ -63,7 +62,9 @@ async function serverChecks(connection: RedisConnection, node?: RedisClient): Pr
   };
   /** @throws where the server has no such setting, or hides it. */
   const setting = async (name: string): Promise<string> => {
-    const [, value] = listOf(await call('CONFIG', 'GET', name));
+    const reply = await call('CONFIG', 'GET', name);
+    // A map, if the client of the app makes one of it.
+    const value = Array.isArray(reply) ? (reply as unknown[])[1] : (Object(reply) as Record<string, unknown>)[name];
     if (typeof value !== 'string') throw new Error(`CONFIG GET hides ${name}`);
     return value;
   };

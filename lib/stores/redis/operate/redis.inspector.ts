@@ -136,7 +136,7 @@ function sharedOf([name, count, ...fields]: readonly unknown[], { at }: Known): 
 }
 
 function waitersOf(entries: readonly unknown[], inboxes: readonly unknown[]): WaiterState[] {
-  const gone = new Set(inboxes.filter((_, index) => inboxes[index + 1] === 0));
+  const gone = new Set(inboxes.filter((_, index) => String(inboxes[index + 1]) === '0'));
   const waiters: WaiterState[] = [];
   for (let i = 0; i < entries.length; i += 2) {
     const [owner = '', inbox = '', , ...rest] = textOf(entries[i]).split('\n');
