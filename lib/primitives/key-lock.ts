@@ -10,7 +10,7 @@ import type { CheckReply } from '../core/store/lease-driver.js';
 import { patienceOf } from '../core/waiting/caller.js';
 import type { LockQueues } from '../core/waiting/lock-queues.js';
 import type { Kind } from './kinds.js';
-import { LockBase, type Lock } from './lock.js';
+import { LockBase, takeFor, type Lock } from './lock.js';
 
 /** A lock of one key at one store. */
 export class KeyLock extends LockBase<HeldLease> {
@@ -28,7 +28,8 @@ export class KeyLock extends LockBase<HeldLease> {
     if (!this.kind.driver.adopt) throw notHandedOver(this.key, 'the store does not offer that');
     checkOptions(options, 'adopt', ACQUIRE_CHECKS);
     const resolved = resolveOptions(this.defaults, options);
-    return this.take({ ...resolved, minHold: Math.max(resolved.minHold, ticket.keepFor) }, false, undefined, ticket);
+    const kept = { ...resolved, minHold: Math.max(resolved.minHold, ticket.keepFor) };
+    return takeFor(resolved.label, () => this.take(kept, false, undefined, ticket));
   }
 
   /** @param taken the leases that a multi-lock has of its other keys. @param adopts the lease that it takes over. */

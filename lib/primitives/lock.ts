@@ -86,7 +86,7 @@ export abstract class LockBase<L extends LosableLease> implements Lock<L>, Guard
     return promised(() => {
       checkOptions(options, `Lock "${this.key}"`, ACQUIRE_CHECKS);
       const resolved = resolveOptions(this.defaults, options);
-      return resolved.label === undefined ? this.take(resolved, false) : this.takeFor(resolved, resolved.label);
+      return takeFor(resolved.label, () => this.take(resolved, false));
     });
   }
 
@@ -111,14 +111,6 @@ export abstract class LockBase<L extends LosableLease> implements Lock<L>, Guard
       checkOptions(options, where, USING_CHECKS);
       return runUnder(this, resolveOptions(this.defaults, options), work, NO_CALL) as Promise<T | OnTimeoutResult<O>>;
     });
-  }
-
-  private async takeFor(options: ResolvedOptions, label: string): Promise<L> {
-    try {
-      return await this.take(options, false);
-    } catch (error) {
-      throw named(error, label);
-    }
   }
 }
 
@@ -166,6 +158,12 @@ export async function runUnder<L extends LosableLease>(
     revoked: known?.revoked,
     cause: loss,
   });
+}
+
+/** Takes a lease for the caller with this name, which its errors have. */
+export function takeFor<L>(label: string | undefined, take: () => Promise<L>): Promise<L> {
+  if (label === undefined) return take();
+  return promised(take).catch((error: unknown) => Promise.reject(named(error, label) as Error));
 }
 
 /** A loss is also the reason of a signal, which others may keep: it has no caller. */

@@ -1,15 +1,17 @@
 // A lease that is handed over, where the store does not matter. What each store must do is in the contracts.
-import '../support/virtual-time.js';
+import { mayTake, passTime } from '../support/virtual-time.js';
 import { Registry } from 'prom-client';
-import { type Lease, LockConfigError, Locks, type LocksOptions, UnsupportedPrimitiveError } from 'nestjs-distributed-lock/core';
+import { type Lease, LockConfigError, Locks, type LocksOptions, StoreError, UnsupportedPrimitiveError } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { prometheus } from 'nestjs-distributed-lock/prometheus';
 import { bypassStore, faultyStore, LockProbe, lockMatchers } from 'nestjs-distributed-lock/testing';
 import type { HeldLease } from '../../lib/core/holding/held-lease.js';
 import { rejection } from '../../lib/testing/store/rejection.js';
 
+mayTake(60_000);
 expect.extend(lockMatchers);
 const within = 5_000;
+const HOUR = 3_600_000;
 const opened: Locks[] = [];
 afterEach(() => Promise.all(opened.splice(0).map((locks) => locks.close())));
 function open(store = memoryStore(), options: LocksOptions = {}): Locks {
@@ -65,6 +67,35 @@ it('a hand-over under which a callback of the release fails rejects with its err
   });
   expect(await rejection(lease.handOver({ within: 60_000 }))).toMatchObject({ message: 'a transaction is open' });
   expect(await locks.using('key', () => 'free', { waitTimeout: 0 })).toBe('free');
+});
+
+it.each([
+  ['a hand-over', (lease: Lease) => lease.handOver({ within: HOUR })],
+  ['a longer renewal', (lease: Lease) => lease.renew(HOUR)],
+])('%s without an answer may have been applied: the release is sent again for as long as the key may be taken', async (_what, ask) => {
+  const inner = memoryStore();
+  const store = faultyStore(inner);
+  const lease = await open(store).acquire('key', { keyTimeout: 5_000 });
+  const lost = store.faults.dropReply('renew');
+  const asked = rejection(ask(lease));
+  await lost;
+  expect(await asked).toBeInstanceOf(StoreError);
+  store.faults.outage();
+  expect(await lease.release()).toBe(true);
+  await passTime(20_000);
+  store.faults.clear();
+  await passTime(20_000);
+  expect(await open(inner).using('key', () => 'free', { waitTimeout: 0 })).toBe('free');
+});
+
+it('an error of adopt names the caller', async () => {
+  const store = faultyStore(memoryStore());
+  const locks = open(store);
+  const ticket = await (await locks.acquire('key')).handOver({ within: 60_000 });
+  store.faults.outage();
+  expect(await rejection(locks.adopt(ticket, { label: 'Worker.ship', waitTimeout: 0 }))).toMatchObject({
+    message: expect.stringMatching(/^Worker\.ship: /) as string,
+  });
 });
 
 describe('a text that is not a ticket', () => {

@@ -215,6 +215,30 @@ it('close() names bare leases that nobody released, once, and no running body', 
   ]);
 });
 
+it('close() keeps nothing of a lease with a minHold, nor a timer for it (G7)', async () => {
+  const { locks } = open();
+  await locks.acquire('key', { minHold: 3_600_000 });
+  await locks.close();
+  expect(locks['engine'].queues.kept.size).toBe(0);
+});
+
+it('a nested minHold is asked of the store under a lease that is older than its keyTimeout, which a killed process ends there', async () => {
+  const asked: unknown[] = [];
+  const { locks } = open((real) => (batch) => (asked.push(...batch.map(({ ttl, outlives }) => ({ ttl, outlives }))), real(batch)));
+  await locks.using(
+    'key',
+    async () => {
+      await locks.using('key', () => undefined, { minHold: 3_000 });
+      expect(asked).toEqual([]);
+      await passTime(6_000);
+      asked.length = 0;
+      await locks.using('key', () => undefined, { minHold: 3_000 });
+      expect(asked).toEqual([{ ttl: 5_000, outlives: true }]);
+    },
+    { keyTimeout: 5_000 },
+  );
+});
+
 it('a method that goes on after its maxHold tells of no lag', async () => {
   const { locks, warnings, lags } = open();
   const work = locks.using('key', () => passTime(5_000), { keyTimeout: 1_000, maxHold: 2_000, onLost: 'ignore' });

@@ -97,7 +97,7 @@ export class HeldLease implements Lease {
     const { key, owner, fencingToken: token, turn } = this;
     const { kind } = turn.tenure;
     // The store keeps it for the minHold, too.
-    await turn.tenure.renew(Math.max(options.within, Math.ceil(turn.keepUntil - now())));
+    await turn.tenure.renew(Math.max(options.within, Math.ceil(turn.keepUntil - now())), false, true);
     // Meanwhile it may have been released, or taken by a nested call.
     this.assertMayHandOver();
     const time = now();

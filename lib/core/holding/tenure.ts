@@ -54,6 +54,10 @@ export class Tenure extends LinkedEntry<Tenure> {
   private readonly isRenewed: boolean;
   readonly share: Share | undefined;
   validUntil: number;
+  /** Until when the store keeps the key, even if this process ends. */
+  keptUntil: number;
+  /** When the store has no lease of this owner any more, whatever became of the renewals without an answer. */
+  private storeEnd = 0;
   /** When to renew it next; `Infinity`: not any more, or never. */
   renewAt: number;
   turn!: Turn;
@@ -88,7 +92,7 @@ export class Tenure extends LinkedEntry<Tenure> {
     this.kind = kind;
     const ttl = (this.ttl = options.keyTimeout);
     this.share = share;
-    this.validUntil = sentAt + validity(ttl);
+    this.validUntil = this.keptUntil = sentAt + validity(ttl);
     this.isRenewed = options.renew;
     this.renewAt = sentAt + this.pace * (share ? queue.runtime.firstRenewal : 1);
     this.turnsLeft = reserved;
@@ -138,7 +142,7 @@ export class Tenure extends LinkedEntry<Tenure> {
   endTurn(time: number): Promise<boolean> {
     if (this.loss) {
       // A renewal without an answer may have been applied, so that the store still has this owner.
-      this.giveUp(this.validUntil + this.ttl);
+      this.giveUp(Math.max(this.validUntil + this.ttl, this.storeEnd));
       return Promise.resolve(false);
     }
     if (this.handedOverUntil > 0) {
@@ -164,7 +168,7 @@ export class Tenure extends LinkedEntry<Tenure> {
     } catch (cause) {
       // The answer to a repeated release is not conclusive, because an earlier one may have been applied.
       this.turn.emitReleased();
-      this.giveUp(now() + this.ttl, this.runtime.unknown('release', this, cause));
+      this.giveUp(Math.max(now() + this.ttl, this.storeEnd), this.runtime.unknown('release', this, cause));
       return true;
     } finally {
       this.runtime.ends('cleanUp');
@@ -181,17 +185,20 @@ export class Tenure extends LinkedEntry<Tenure> {
    * Asks the store for a whole new `ttl`.
    *
    * @param isLasting whether that is the length from now on.
+   * @param outlives as in the request.
    * @throws {LockLostError | StoreError}
    */
-  async renew(ttl = this.ttl, isLasting = false): Promise<void> {
+  async renew(ttl = this.ttl, isLasting = false, outlives = false): Promise<void> {
     if (now() >= this.validUntil) this.expire();
     if (this.loss) throw this.loss;
     if (this.renewAt === Infinity && this.isRenewed) {
       throw new LockLostError(`The lease of "${this.key}" is renewed no more: maxHold is over.`, { key: this.key });
     }
     const sentAt = this.asks(now());
+    this.storeEnd = Math.max(this.storeEnd, sentAt + ttl + this.runtime.requestTimeout);
     try {
-      const reply = await this.driver.renew([{ key: this.key, owner: this.owner, ttl }])[0];
+      const reply = await this.driver.renew([{ key: this.key, owner: this.owner, ttl, outlives }])[0];
+      if (outlives && reply === 'renewed') this.keptUntil = Math.max(this.keptUntil, sentAt + validity(ttl));
       if (isLasting && reply === 'renewed') {
         this.ttl = ttl;
         watchdog.tickBy(sentAt + this.pace);

@@ -78,7 +78,8 @@ export class Turn extends HeldLease {
   /** Makes the store keep the key for this many milliseconds, even if this process dies. */
   async cover(minHold: number): Promise<void> {
     const { tenure } = this;
-    if (now() + minHold > this.keepUntil && minHold > this.validFor()) await tenure.renew(Math.max(tenure.ttl, minHold));
+    const end = now() + minHold;
+    if (minHold > 0 && end > this.keepUntil && end > tenure.keptUntil) await tenure.renew(Math.max(tenure.ttl, minHold), false, true);
   }
 
   lost(reason: LockLostError): void {

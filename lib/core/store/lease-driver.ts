@@ -59,6 +59,8 @@ export type AcquireReply = {
 /** A request to move the end of a lease later. */
 export interface RenewRequest extends Tenancy {
   readonly ttl: number;
+  /** Whether the key must stay taken for so long even if the process of the owner ends. */
+  readonly outlives?: boolean;
 }
 
 /** A renewal that also reserves fencing tokens for the next callers of this process. */

@@ -53,7 +53,7 @@ export class LockQueues {
   /** The key was released, and stays taken for its minHold, if it has one; or it was handed over. */
   keep({ key, owner, handedOverUntil, turn: { label, grantedAt, fencingToken, keepUntil: end } }: Tenure): void {
     const keepUntil = handedOverUntil || end;
-    if (keepUntil === grantedAt || keepUntil <= now()) return;
+    if (keepUntil === grantedAt || keepUntil <= now() || this.runtime.closed.aborted) return;
     this.kept.set(owner, { key, owner, label, grantedAt, fencingToken, keepUntil, isHandedOver: handedOverUntil > 0 });
     if (this.kept.size > MOST_KEPT) this.kept.delete(this.kept.keys().next().value!);
     this.forgetKept.setBy(keepUntil);

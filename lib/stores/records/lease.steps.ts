@@ -76,11 +76,11 @@ export class LeaseSteps {
     return { granted: false, remaining: other ? remaining(work, other) : -1, holder: ownerOf(other?.owner), ahead, yielded };
   }
 
-  renew(work: RecordWork, { owner, ttl }: RenewRequest): 'renewed' | 'lost' {
+  renew(work: RecordWork, { owner, ttl, outlives }: RenewRequest): 'renewed' | 'lost' {
     const record = this.own(work);
     const hold = record && holdOf(record, owner);
     if (!hold) return 'lost';
-    prolong(work, hold, ttl);
+    prolong(work, hold, ttl, outlives);
     return 'renewed';
   }
 
@@ -178,9 +178,12 @@ function drop(work: RecordWork, record: LeaseRecord, owner: string): Hold | unde
   return record.holds.splice(index, 1)[0];
 }
 
-function prolong(work: RecordWork, hold: Hold, ttl: number): void {
-  const isLonger = hold.token === null || ttl > hold.ttl;
-  if (work.prolong(hold, ttl) && isLonger && hold.stamp === undefined) hold.keepUntil = hold.endsAt;
+function prolong(work: RecordWork, hold: Hold, ttl: number, outlives = false): void {
+  const mayOutlive = outlives || hold.token === null || ttl > hold.ttl;
+  const isChanged = work.prolong(hold, ttl);
+  if (!mayOutlive || hold.stamp !== undefined) return;
+  hold.keepUntil = Math.max(hold.keepUntil ?? 0, work.time.late + ttl);
+  if (!isChanged) work.changed(true);
 }
 
 /** Puts the owner behind those of its rank, and returns whether it is new. An owner that is queued already stays where it is, and prolongs the queue. */

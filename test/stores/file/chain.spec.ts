@@ -255,18 +255,32 @@ describe('a process that was killed', () => {
     return child;
   }
 
-  it('holds its key no longer, though its lease has not ended, when it has held it for a keyTimeout', async () => {
-    const child = await holder({ keyTimeout: HOUR });
-    // What a renewal after the keyTimeout leaves behind.
+  /** Writes what a renewal after the keyTimeout leaves behind. */
+  async function makeOlderThanKeyTimeout(): Promise<void> {
     const table = new FileTable(directory, 2_000);
     const { version, record } = await read(table);
     const { holds } = JSON.parse(record!) as { holds: object[] };
     const renewed = JSON.stringify({ ...JSON.parse(record!), holds: [{ ...holds[0], keepUntil: clock() - 1 }] });
     expect(await exchange(table, { expected: version, record: renewed, endsAt: clock() + HOUR })).toMatchObject({ written: true });
+  }
+
+  it('holds its key no longer, though its lease has not ended, when it has held it for a keyTimeout', async () => {
+    const child = await holder({ keyTimeout: HOUR });
+    await makeOlderThanKeyTimeout();
     child.pause();
     expect(await locks.tryAcquire(KEY)).toBeNull();
     await child.kill();
     await (await locks.acquire(KEY, { waitTimeout: HOUR })).release();
+  });
+
+  it('holds it on when it has handed it over, however old its lease was', async () => {
+    const child = await holder({ keyTimeout: HOUR });
+    await makeOlderThanKeyTimeout();
+    child.send({ within: 60_000 });
+    const { ticket } = await child.waitFor('handedOver');
+    await child.kill();
+    expect(await locks.tryAcquire(KEY)).toBeNull();
+    await (await locks.adopt(ticket)).release();
   });
 
   it('keeps it for its minHold', async () => {
