@@ -86,7 +86,7 @@ export class Operator {
     const seen = new Set<string>();
     let left = limit;
     for await (const keys of this.inspector.keys(start, state === 'used')) {
-      const news = [...new Set(keys)].filter((key) => matches.test(key) && !seen.has(key));
+      const news = [...new Set(keys)].filter((key) => matches(key) && !seen.has(key));
       for (const key of news) seen.add(key);
       for (let from = 0; from < news.length; from += BATCH) {
         if (signal?.aborted) throw abortedBy(signal, start);
@@ -150,13 +150,30 @@ export class Operator {
   }
 
   /** @throws {LockAbortedError} when the locks are closed. */
-  private matcherOf(pattern: string): RegExp {
+  private matcherOf(pattern: string): (key: string) => boolean {
     const { namespace, runtime } = this.engine;
     runtime.assertOpen(namespace + pattern);
-    const escape = (text: string): string => text.replaceAll(/[\\^$.|+()[\]{}*?]/g, '\\$&');
-    const parts = pattern.split(/([*?])/).map((part) => (part === '*' ? '.*' : part === '?' ? '.' : escape(part)));
-    return new RegExp(`^${escape(namespace)}${parts.join('')}$`, 's');
+    return (key) => key.startsWith(namespace) && isLike(key.slice(namespace.length), pattern);
   }
+}
+
+/** Whether a text has a pattern. No regular expression, which may try for years: of the stars, only the last one that was met is tried again. */
+function isLike(text: string, pattern: string): boolean {
+  let [at, next, star, tried] = [0, 0, -1, 0];
+  while (at < text.length) {
+    if (pattern[next] === '*') {
+      star = next++;
+      tried = at;
+    } else if (pattern[next] === '?' || pattern[next] === text[at]) {
+      next++;
+      at++;
+    } else {
+      if (star < 0) return false;
+      next = star + 1;
+      at = ++tried;
+    }
+  }
+  return !/[^*]/.test(pattern.slice(next));
 }
 
 function byKey(entries: readonly Entry[]): Map<string, Entry[]> {

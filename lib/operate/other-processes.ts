@@ -54,7 +54,7 @@ export type WatchedEvent = KeyEvent & { readonly firstAt?: Date };
 /** The events of all processes that listen, until the signal aborts. @throws {UnsupportedPrimitiveError} where processes have no messages. */
 export async function* watchAll(
   { engine }: Operator,
-  matches: RegExp,
+  matches: (key: string) => boolean,
   signal?: AbortSignal,
   withPast = false,
 ): AsyncGenerator<WatchedEvent, void, void> {
@@ -75,7 +75,7 @@ export async function* watchAll(
     for await (const [message] of on(heard, 'message', { signal }) as AsyncIterable<[Answer | ProcessEvents]>) {
       if (!('events' in message) || message.ids?.includes(id) === false) continue;
       const process = ownerPartsOf(`${message.process}:-`);
-      const wanted = message.events.filter(({ key }) => matches.test(key));
+      const wanted = message.events.filter(({ key }) => matches(key));
       yield* wanted.map((event) => {
         const firstAt = event.firstAt === undefined ? undefined : new Date(event.firstAt);
         return defined({ ...event, at: new Date(event.at), firstAt, ...process });

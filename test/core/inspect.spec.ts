@@ -181,6 +181,34 @@ describe('the health of locks', () => {
   });
 });
 
+it.each([
+  ['*', ['a', 'a.b', 'ab', 'abab', 'b*', 'b?']],
+  ['a', ['a']],
+  ['a*b', ['a.b', 'ab', 'abab']],
+  ['*a*b*', ['a.b', 'ab', 'abab']],
+  ['**ab', ['ab', 'abab']],
+  ['?b', ['ab']],
+  ['a??*', ['a.b', 'abab']],
+  ['b?', ['b*', 'b?']],
+  ['[ab]', []],
+  ['b', []],
+  ['ab*ab*ab', []],
+])('the pattern %s finds the keys that have it, in the namespace', async (pattern, expected) => {
+  const store = memoryStore();
+  const locks = open(store, { namespace: 'n*' });
+  for (const key of ['a', 'ab', 'a.b', 'abab', 'b*', 'b?']) await locks.acquire(key);
+  await open(store, { namespace: 'nn' }).acquire('ab');
+  const found: string[] = [];
+  for await (const { key } of locks.list({ pattern })) found.push(key.slice(locks.mutex('-').key.length - 1));
+  expect(found.sort()).toEqual(expected);
+});
+
+it('a pattern of many stars does not stop the process', async () => {
+  const locks = open();
+  await locks.acquire('0'.repeat(200));
+  for await (const { key } of locks.list({ pattern: `${'*0'.repeat(12)}*x*` })) throw new Error(`It has found ${key}.`);
+});
+
 it('a list of sixteen times as many keys costs about sixteen times as much', async () => {
   const costOf = async (count: number): Promise<number> => {
     const locks = open();
