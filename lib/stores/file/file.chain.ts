@@ -184,11 +184,12 @@ function isState({ id, previous, key, record, endsAt, fence, at, boot, processes
 }
 
 /** Does what another process may have done already, or a sweep does later. */
-export function tryTo(work: () => void): void {
+export function tryTo<T>(work: () => T): T | undefined {
   try {
-    work();
+    return work();
   } catch {
     // Nothing is lost.
+    return undefined;
   }
 }
 

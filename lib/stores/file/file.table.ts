@@ -60,8 +60,15 @@ export class FileTable implements RecordTable {
   }
 
   async *keys(prefix: string): AsyncGenerator<string[]> {
-    for (const name of namesIn(this.keysFolder)) {
-      const key = this.chain(name).last()?.state.key;
+    let names: string[];
+    try {
+      names = namesIn(this.keysFolder);
+    } catch (error) {
+      throw storeErrorOf(error);
+    }
+    for (const name of names) {
+      // What another program has put there, or a key that this user may not read, does not end a listing.
+      const key = tryTo(() => this.chain(name).last()?.state.key);
       if (key?.startsWith(prefix)) yield [key];
       await nextIteration();
     }

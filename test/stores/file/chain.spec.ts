@@ -349,6 +349,28 @@ describe('a directory', () => {
   });
 });
 
+describe('a listing', () => {
+  const keysOf = async (table: FileTable): Promise<string[]> => {
+    const keys: string[] = [];
+    for await (const some of table.keys('')) keys.push(...some);
+    return keys.sort();
+  };
+
+  it('has the keys that can be read, whatever else is among them', async () => {
+    const table = new FileTable(directory, 2_000);
+    for (const key of ['first', 'second']) await exchange(table, { key });
+    writeFileSync(join(directory, 'keys', '.DS_Store'), '');
+    mkdirSync(join(directory, 'keys', '0'));
+    writeFileSync(join(directory, 'keys', '0', '9000000000000000'), 'null');
+    expect(await keysOf(table)).toEqual(['first', 'second']);
+  });
+
+  it('of a folder that is none is a final error', async () => {
+    writeFileSync(join(directory, 'keys'), '');
+    await expect(keysOf(new FileTable(directory, 2_000))).rejects.toMatchObject({ name: 'StoreError', transient: false });
+  });
+});
+
 const shared = mkdtempSync(join(tmpdir(), 'locks-'));
 afterAll(() => rmSync(shared, { recursive: true }));
 const open = () => new FileTable(shared, 2_000);
