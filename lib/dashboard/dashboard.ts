@@ -5,6 +5,7 @@ import { checkKey } from '../core/model/key.js';
 import { LockError } from '../core/model/errors.js';
 import type { KeyReport, KeyWaiter } from '../core/model/key-report.js';
 import { partsOf } from '../core/model/owner.js';
+import { now } from '../core/util/clock.js';
 import type { Locks } from '../locks.js';
 import type {
   FindAnswer,
@@ -96,10 +97,11 @@ export class Dashboard {
   /** @throws {Refused} */
   async key(store: unknown, name: unknown): Promise<KeyAnswer> {
     const locks = this.locksOf(store);
-    const askedAt = performance.now();
+    const askedAt = now();
     const report = await this.answered(locks.inspect({ key: this.keyOf(locks, name) }));
+    this.hub.reported(store as string, report, askedAt);
     // The store has answered before the processes, of which one may be silent.
-    const leftOf = (time: number | null): number | null => time && Math.max(0, time - (performance.now() - askedAt));
+    const leftOf = (time: number | null): number | null => time && Math.max(0, time - (now() - askedAt));
     const { kind, at, fencingToken, permits = null, count = null, remaining, holders, holderCount, waiters, waiterCount } = report;
     return {
       ...{ store: store as string, key: this.nameOf(report.key), kind, at: at.getTime(), fencingToken, permits, count },

@@ -173,7 +173,15 @@ export class Follower {
       // `askHealth` says why.
     }
     this.listing = { state, keys: listed.size, hasEvents: this.isWatching };
+    if (state === 'cut') await this.askOthers(listed);
     this.lookAt = now() + (state !== 'failed' && this.isWatching ? LOOK_AGAIN : LOOK_AGAIN_SOON);
+  }
+
+  /** Asks for the keys of the table that a listing does not have, since it was cut. */
+  private async askOthers(listed: ReadonlySet<string>): Promise<void> {
+    const { store, table } = this.followed;
+    const others = [...table.keys.values()].filter((live) => live.store === store && !listed.has(live.key)).map(({ key }) => key);
+    for (let from = 0; from < others.length && !this.signal.aborted; from += TOGETHER) await this.ask(others.slice(from, from + TOGETHER));
   }
 
   private async askHealth(): Promise<void> {

@@ -109,6 +109,11 @@ export class Hub {
     return this.followers.get(store)?.reports ?? [];
   }
 
+  /** A report of a key that was asked for at some time, for all pages. */
+  reported(store: string, report: KeyReport, askedAt: number): void {
+    if (this.followers.has(store)) this.table.replace(store, report, askedAt);
+  }
+
   /** An event of a key, for all pages. One of the past says nothing of now. */
   happened(store: string, event: WatchedEvent): void {
     if (!event.firstAt) {

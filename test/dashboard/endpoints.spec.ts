@@ -423,6 +423,16 @@ it('the store is asked for a text, and what it finds is in the table', async () 
   list.mockRestore();
 });
 
+it('a key that is opened has the row that the store says, although no event has told that it is free', async () => {
+  const { at, locks, stream } = await open('express');
+  const lease = await locks.acquire('order:42');
+  const page = await stream();
+  await page.message('delta', ({ put }) => put.some(({ key }) => key === 'order:42'));
+  await locks.store.mutex.release({ key: 'order:42', owner: lease.owner, token: lease.fencingToken! });
+  expect((await at('/key?store=default&key=order:42')).body).toMatchObject({ holderCount: 0 });
+  await page.message('delta', ({ drop }) => drop.some(({ key }) => key === 'order:42'));
+});
+
 it('a hold is among the last events of its key, and who did it', async () => {
   const { at, locks, order, stream } = await open('express');
   const noted = jest.spyOn(locks.store.inspector!, 'note');

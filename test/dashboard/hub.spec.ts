@@ -138,6 +138,36 @@ it('no number is given before the stores are listed, and it says how far the lis
   hub.close();
 });
 
+it('keys that a listing does not have, as there are too many, are asked for', async () => {
+  await locks.close();
+  locks = new Locks({ ...memoryStore(), bus: undefined }, { logger: false });
+  const one = await locks.inspect('key');
+  const party = {
+    owner: 'shop@a:1:u1',
+    app: 'shop',
+    host: 'a',
+    pid: 1,
+    phase: 'held' as const,
+    remaining: 1,
+    since: null,
+    permits: Infinity,
+  };
+  const nameOf = (index: number): string => (index === 0 ? 'ended' : `key-${index}`);
+  let first = 0;
+  jest.spyOn(locks, 'list').mockImplementation(async function* () {
+    for (let index = first; index <= 10_000 + first; index++) yield { ...one, key: nameOf(index), holders: [party], holderCount: 1 };
+    first = 1;
+    await Promise.resolve();
+  });
+  const hub = hubOf();
+  open(hub, 1e9);
+  await eventually(() => hub.liveKey('default', 'key-1') !== undefined);
+  expect(hub.liveKey('default', 'ended')).toBeDefined();
+  await eventually(() => expect(hub.liveKey('default', 'ended')).toBeUndefined());
+  expect(hub.liveKey('default', 'key-1')).toBeDefined();
+  hub.close();
+});
+
 it('equal time-outs are one note, and do not push out what matters', async () => {
   const hub = hubOf();
   const page = open(hub, 1e9);
