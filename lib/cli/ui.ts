@@ -39,11 +39,13 @@ export const ui: Command = {
 async function answer(dashboard: Dashboard, base: string, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const { method = 'GET', headers, url = '' } = request;
   const { pathname, searchParams } = new URL(url, 'http://127.0.0.1');
-  const path = pathname.startsWith(base) ? `${method} ${pathname.slice(base.length).replace(/\/$/, '')}` : '';
+  const nothing = new Refused(404, 'There is nothing here.');
+  if (!pathname.startsWith(base)) throw nothing;
+  const path = `${method} ${pathname.slice(base.length).replace(/\/$/, '')}`;
   if (path === 'GET ') return void response.writeHead(200, PAGE_HEADERS).end(page);
   // A name that another site has made an address of this machine.
   if (!/^(127\.0\.0\.1|localhost)(:\d+)?$/.test(headers.host ?? '')) throw new Refused(403, 'The address must be that of this machine.');
-  const forgery = forgeryIn(headers, method);
+  const forgery = forgeryIn(headers, method, [], path === 'GET /events');
   if (forgery !== undefined) throw new Refused(403, forgery);
   const by = operatorName();
   const json = (body: unknown): void =>
@@ -53,5 +55,5 @@ async function answer(dashboard: Dashboard, base: string, request: IncomingMessa
   else if (path === 'GET /find') json(await dashboard.find(searchParams.get('store'), searchParams.get('text')));
   else if (path === 'POST /release') json(await dashboard.release(await readJson(request), by));
   else if (path === 'POST /hold') json(await dashboard.hold(await readJson(request), by));
-  else throw new Refused(404, 'There is nothing here.');
+  else throw nothing;
 }

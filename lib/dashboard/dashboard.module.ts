@@ -57,8 +57,8 @@ class DashboardGate implements CanActivate {
   async canActivate(context: ExecutionContext): Promise<boolean> {
     const request = context.switchToHttp().getRequest<Request>();
     const action = request.method === 'POST' ? 'release' : 'view';
-    const isPage = context.getHandler().name === 'page';
-    const forgery = isPage ? undefined : forgeryIn(request.headers, request.method, this.options.origins);
+    const { name } = context.getHandler();
+    const forgery = name === 'page' ? undefined : forgeryIn(request.headers, request.method, this.options.origins, name === 'events');
     if (forgery !== undefined) throw new ForbiddenException(forgery);
     const verdict = await this.options.authorize(action, context);
     operators.set(request, {

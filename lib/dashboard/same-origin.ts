@@ -5,17 +5,24 @@ import type { IncomingHttpHeaders } from 'node:http';
  * our own is not enough: an app may permit all origins to send any header.
  *
  * @param origins other origins of the page itself.
+ * @param isStream whether it is for an `EventSource`, which sends no header of ours.
  */
-export function forgeryIn(headers: IncomingHttpHeaders, method: string, origins: readonly string[] = []): string | undefined {
-  const { origin, 'sec-fetch-site': site, 'content-type': type = '' } = headers;
+export function forgeryIn(
+  headers: IncomingHttpHeaders,
+  method: string,
+  origins: readonly string[] = [],
+  isStream = false,
+): string | undefined {
+  const { origin, referer, 'sec-fetch-site': site, 'content-type': type = '' } = headers;
   const isNamed = origin !== undefined && origins.includes(origin);
-  // A browser that does not say where it comes from names the origin of each POST. HTTP/2 has no `Host`.
+  // A browser that does not say where it comes from names the origin of each POST. The page sends no `Referer`, and HTTP/2 has no `Host`.
+  const from = origin ?? referer;
   const isOwn =
-    site === undefined ? origin === undefined || hostOf(origin) === (headers.host ?? headers[':authority']) : site === 'same-origin';
+    site === undefined ? from === undefined || hostOf(from) === (headers.host ?? headers[':authority']) : site === 'same-origin';
   if (!isOwn && !isNamed) return 'The request is from another site.';
-  if (method !== 'POST') return undefined;
+  if (isStream) return undefined;
   if (headers['x-lock-dashboard'] !== '1') return 'The header x-lock-dashboard is missing.';
-  return /^application\/json(;|$)/i.test(type) ? undefined : 'The body must be JSON.';
+  return method !== 'POST' || /^application\/json(;|$)/i.test(type) ? undefined : 'The body must be JSON.';
 }
 
 /** `null`: the origin is not an address, such as `'null'`. */

@@ -24,8 +24,9 @@ import { ADAPTERS, serve, type Adapter, type Answer } from '../integrations/http
 import { eventually } from '../support/eventually.js';
 import { openStream } from './opened.js';
 
-const OWN = { 'sec-fetch-site': 'same-origin' };
-const ORDER = { ...OWN, 'content-type': 'application/json', 'x-lock-dashboard': '1' };
+const SITE = { 'sec-fetch-site': 'same-origin' };
+const OWN = { ...SITE, 'x-lock-dashboard': '1' };
+const ORDER = { ...OWN, 'content-type': 'application/json' };
 const REASON = { reason: 'it hangs', grace: 0, keepFor: 0 };
 
 function dashboard(options: Partial<DistributedLockDashboardOptions> = {}) {
@@ -159,7 +160,7 @@ describe.each(ADAPTERS)('on %s', (adapter) => {
     ['a text', { ...ORDER, 'content-type': 'text/plain' }],
     ['another site', { ...ORDER, 'sec-fetch-site': 'cross-site' }],
     ['another site of the same domain', { ...ORDER, 'sec-fetch-site': 'same-site' }],
-    ['a page without the header', { ...OWN, 'content-type': 'application/json' }],
+    ['a page without the header', { ...SITE, 'content-type': 'application/json' }],
     ['another origin', { 'content-type': 'application/json', 'x-lock-dashboard': '1', origin: 'https://evil.example.com' }],
     ['no origin that can be read', { 'content-type': 'application/json', 'x-lock-dashboard': '1', origin: 'null' }],
   ])('an order of %s changes nothing', async (_what, headers) => {
@@ -177,6 +178,10 @@ describe.each(ADAPTERS)('on %s', (adapter) => {
     expect(await at('/key?store=default&key=a', { headers: foreign })).toMatchObject({ status: 403 });
     expect((await stream(foreign)).status).toBe(403);
     expect((await stream({ origin: 'https://evil.example.com' })).status).toBe(403);
+    // An image of a page of plain HTTP.
+    for (const path of ['/key?store=default&key=a', '/find?store=default&text=a'])
+      expect(await at(path, { headers: {} })).toMatchObject({ status: 403 });
+    expect((await stream({ referer: 'http://evil.example.com/' })).status).toBe(403);
     // Not a browser: its credentials decide.
     expect((await stream({})).status).toBe(200);
   });

@@ -21,6 +21,17 @@ it.each([
   [{ 'sec-fetch-site': 'none', host: 'app' }],
   [{ origin: 'null' }],
   [{ origin: 'https://evil', host: 'app' }],
+  [{ referer: 'http://evil/page', host: 'app' }],
 ])('another site sends %j', (headers) => {
   expect(forgeryIn({ ...ORDER, ...headers }, 'POST', ['https://ops'])).toBe('The request is from another site.');
 });
+
+it.each([
+  ['a stream', { host: 'app' }, true, undefined],
+  ['a stream', { host: 'app', referer: 'http://app/locks' }, true, undefined],
+  ['a stream', { host: 'app', referer: 'http://evil/page' }, true, 'The request is from another site.'],
+  ['an answer', { host: 'app' }, false, 'The header x-lock-dashboard is missing.'],
+  ['an answer', { host: 'app', 'x-lock-dashboard': '1' }, false, undefined],
+])('over plain HTTP, a request for %s with %j', (_what, headers, isStream, expected) =>
+  expect(forgeryIn(headers, 'GET', [], isStream)).toBe(expected),
+);

@@ -116,7 +116,7 @@ export async function startPageServer(play: Play = {}): Promise<PageServer> {
     const { pathname, searchParams } = new URL(request.url ?? '', 'http://page');
     const asked = `${request.method} ${pathname.replace(/\/$/, '')}`;
     const answer = answers[asked];
-    if (/(key|release|hold)$/.test(asked) && request.headers['x-lock-dashboard'] !== '1') forged.push(asked);
+    if (/(key|find|release|hold)$/.test(asked) && request.headers['x-lock-dashboard'] !== '1') forged.push(asked);
     if (!answer) response.writeHead(404).end();
     else void answer(request, response, searchParams);
   });
