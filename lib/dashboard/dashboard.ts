@@ -173,7 +173,8 @@ export class Dashboard {
   async find(store: unknown, text: unknown): Promise<FindAnswer> {
     const locks = this.locksOf(store);
     const follower = this.hub.followerOf(store as string);
-    if (!follower) throw new Refused(409, 'No page is open.');
+    if (!follower)
+      throw new Refused(409, 'This process has no page open: behind a load balancer, all requests of a page must reach the same process.');
     if (typeof text !== 'string' || text.trim() === '' || text.length > LONGEST_SEARCH) {
       throw new Refused(422, `"text" must have 1 to ${LONGEST_SEARCH} characters.`);
     }

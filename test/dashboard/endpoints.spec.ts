@@ -428,6 +428,12 @@ it('the store is asked for a text, and what it finds is in the table', async () 
   list.mockRestore();
 });
 
+it('a search in a process that has not opened the page is refused, and says what a load balancer must do', async () => {
+  const { at } = await open('express');
+  const text = /all requests of a page must reach the same process/;
+  expect(await at('/find?store=default&text=a')).toMatchObject({ status: 409, text: expect.stringMatching(text) as string });
+});
+
 it('a key that is opened has the row that the store says, although no event has told that it is free', async () => {
   const { at, locks, stream } = await open('express');
   const lease = await locks.acquire('order:42');
