@@ -28,7 +28,7 @@ export class ZookeeperLink {
   readonly pending = new Set<(error: StoreError) => void>();
   /** When the last answer came. */
   heardAt = now();
-  private readonly waiting: (() => void)[] = [];
+  private readonly waiting = new Set<() => void>();
   private inside: Inside | undefined;
   private next: NodeJS.Timeout | undefined;
   private attempt: NodeJS.Timeout | undefined;
@@ -73,7 +73,11 @@ export class ZookeeperLink {
 
   /** Whether it is connected within so many milliseconds. */
   async isConnectedWithin(timeout: number): Promise<boolean> {
-    if (!this.isConnected) await isSettledWithin(timeout, new Promise<void>((resolve) => this.waiting.push(resolve)));
+    if (this.isConnected) return true;
+    let go = (): void => undefined;
+    await isSettledWithin(timeout, new Promise<void>((resolve) => this.waiting.add((go = resolve))));
+    // A client that is lent may never be connected again.
+    this.waiting.delete(go);
     return this.isConnected;
   }
 
@@ -138,6 +142,6 @@ export class ZookeeperLink {
       // An idle connection does not keep the process alive.
       this.inside.socket?.unref();
     }
-    for (const go of this.waiting.splice(0)) go();
+    for (const go of this.waiting) go();
   };
 }

@@ -2,6 +2,7 @@
 import { StoreError } from 'nestjs-distributed-lock/core';
 import type { CasChange } from '../../../lib/stores/records/observed/cas.table.js';
 import { CONNECTED, type Done, type Stat, type ZookeeperClient } from '../../../lib/stores/zookeeper/zookeeper.client.js';
+import { ZookeeperLink } from '../../../lib/stores/zookeeper/zookeeper.link.js';
 import { ZookeeperSession } from '../../../lib/stores/zookeeper/zookeeper.session.js';
 import { ZookeeperTable } from '../../../lib/stores/zookeeper/zookeeper.table.js';
 import { rejection } from '../../../lib/testing/store/rejection.js';
@@ -31,4 +32,11 @@ it.each<[string, CasChange['expected']]>([
   const error = await rejection(table.exchange([{ key: 'order:42', expected, text: '', messages: [] }])[0]!);
   expect(error).toBeInstanceOf(StoreError);
   expect(error).toMatchObject({ transient: true, isRefusal: false, isUnsent: false });
+});
+
+it('a request to a client that is never connected again leaves nothing', async () => {
+  const expired = { ...client, getState: () => ({ code: -112 }) } as unknown as ZookeeperClient;
+  const link = new ZookeeperLink(expired, () => undefined);
+  expect(await link.isConnectedWithin(1)).toBe(false);
+  expect([...(link as unknown as { waiting: Iterable<unknown> }).waiting]).toEqual([]);
 });
