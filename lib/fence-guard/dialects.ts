@@ -1,3 +1,4 @@
+import { configError } from '../core/model/errors.js';
 import type { Run } from './run.js';
 
 /** The kinds of SQL that the fence guard speaks; `'mysql'` is MariaDB as well. */
@@ -90,8 +91,17 @@ async function shared(run: Run, key: string, token: string, sql: { look: string;
   return outcomeOf(rows[0]);
 }
 
+/** @throws {LockConfigError} */
 function outcomeOf(row: object | undefined): Outcome {
-  return Number(field(row, 'ours')) === 1 ? 'ours' : { seen: field(row, 'token') };
+  const [ours, seen] = [field(row, 'ours'), field(row, 'token')];
+  if (row !== undefined && ours === undefined && seen === undefined) {
+    const advice = 'give it a connection without "rowsAsArray" or "nestTables"';
+    throw configError(
+      'FENCE',
+      `The fence guard cannot read a row: the client does not return it by the names of its columns. Advice: ${advice}.`,
+    );
+  }
+  return Number(ours) === 1 ? 'ours' : { seen };
 }
 
 function field(row: object | undefined, name: string): string | undefined {

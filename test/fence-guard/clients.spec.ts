@@ -1,7 +1,9 @@
 // The guard by each client library: what it lets pass, what it refuses, and what it says about a release before the commit.
 import { LockConfigError, Locks, LockLostError, type LockEvents } from 'nestjs-distributed-lock/core';
-import { fenceGuard, FencedError } from 'nestjs-distributed-lock/fence-guard';
+import { fenceGuard, FencedError, mysql2 } from 'nestjs-distributed-lock/fence-guard';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
+import promiseMysql from 'mysql2/promise';
+import { sharedMariadb } from '../support/shared-server.js';
 import { clients, type Client } from './clients.js';
 import { leaseOf } from './lease-of.js';
 
@@ -206,3 +208,17 @@ describe.each(nesting)('a fence guard by $name', ({ name, dialect, open }) => {
     }
   });
 });
+
+it.each([{ rowsAsArray: true }, { nestTables: true }])(
+  'a client with %j is refused, and no holder is taken for a stale one',
+  async (options) => {
+    const client = await promiseMysql.createConnection({ ...(await sharedMariadb()).connection, ...options });
+    const fence = fenceGuard({ dialect: 'mysql', table: 'fence_of_rows' });
+    await fence.migrate(mysql2(client));
+    await client.beginTransaction();
+    const refused = await fence.check(mysql2(client), { lease: leaseOf('rows', 5) }).catch((error: unknown) => error);
+    await client.end();
+    expect(refused).toBeInstanceOf(LockConfigError);
+    expect(refused).toMatchObject({ message: expect.stringContaining('by the names of its columns') as string });
+  },
+);
