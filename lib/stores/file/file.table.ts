@@ -30,7 +30,6 @@ export class FileTable implements RecordTable {
   private readonly directory: string;
   private readonly keysFolder: string;
   private readonly drafts: string;
-  private readonly inboxes: string;
   private readonly sweeps = new RecordSweep(() => this.sweep());
 
   /** @param given of any process; a relative one depends on where this one was started. */
@@ -41,8 +40,7 @@ export class FileTable implements RecordTable {
     const directory = (this.directory = resolve(given));
     this.keysFolder = join(directory, 'keys');
     this.drafts = join(directory, 'drafts');
-    this.inboxes = join(directory, 'inboxes');
-    this.wakeUps = new FileWakeUps(this.inboxes, this.drafts, requestTimeout);
+    this.wakeUps = new FileWakeUps(join(directory, 'inboxes'), this.drafts, requestTimeout);
     this.bus = this.wakeUps.bus;
   }
 
@@ -94,9 +92,8 @@ export class FileTable implements RecordTable {
       tryTo(() => this.sweepKey(this.chain(name), endedFor));
       await nextIteration();
     }
-    for (const folder of [this.inboxes, this.drafts]) {
-      for (const name of namesIn(folder)) if (isOfDead(name)) rmSync(join(folder, name), { recursive: true, force: true });
-    }
+    this.wakeUps.sweep();
+    for (const name of namesIn(this.drafts)) if (isOfDead(name)) rmSync(join(this.drafts, name), { recursive: true, force: true });
   }
 
   private sweepKey(chain: FileChain, endedFor: number): void {

@@ -6,13 +6,17 @@ import { Inbox, type InboxConnection } from '../../core/store/inbox.js';
 import { TopicBus } from '../../core/store/topic-bus.js';
 import type { RecordWakeUps } from '../records/record.table.js';
 import { readMessage } from '../records/record.texts.js';
-import { tryTo } from './file.chain.js';
+import { namesIn, tryTo } from './file.chain.js';
 import { isOfDead, nameOfProcess } from './file.host.js';
 
 /** Most bytes of a file's name. */
 const LONGEST_NAME = 250;
 /** Bytes of a message: more than this library sends. */
 const LONGEST_FILE = 262_144;
+/** Milliseconds after which a message that nobody has read tells that its inbox has no process. */
+const UNREAD = 60_000;
+/** A message of a sweep, which no owner has. */
+const KNOCK = 'sweep';
 /** Begins the name of a message that is the content of its file. No encoded text has it. */
 const LONG = '+';
 /** Begins a message of a topic. No owner has it. */
@@ -50,9 +54,24 @@ export class FileWakeUps extends Inbox implements RecordWakeUps {
   }
 
   private sendToAll(text: string): number {
-    const inboxes = readdirSync(this.inboxes).filter((inbox) => !isOfDead(inbox));
+    const inboxes = readdirSync(this.inboxes).filter((inbox) => !this.isDead(inbox));
     for (const inbox of inboxes) this.send(inbox, text);
     return inboxes.length;
+  }
+
+  /** Removes the inboxes that nobody reads. A process that does read, but was stopped, opens its inbox again. */
+  sweep(): void {
+    for (const inbox of namesIn(this.inboxes)) {
+      if (this.isDead(inbox)) rmSync(join(this.inboxes, inbox), { recursive: true, force: true });
+      else this.tell(inbox, KNOCK);
+    }
+  }
+
+  /** Whether its process is gone. That of another container cannot be asked for, but leaves its messages. */
+  private isDead(inbox: string): boolean {
+    const folder = join(this.inboxes, inbox);
+    const isOld = (name: string): boolean => lstatSync(join(folder, name)).mtimeMs < Date.now() - UNREAD;
+    return isOfDead(inbox) || tryTo(() => readdirSync(folder).some(isOld)) === true;
   }
 
   end(): void {

@@ -349,6 +349,60 @@ describe('a directory', () => {
   });
 });
 
+describe('an inbox of a process that cannot be asked for, as that of another container', () => {
+  let table: FileTable;
+  let other: string;
+  beforeEach(async () => {
+    table = new FileTable(directory, 2_000);
+    await exchange(table, {});
+    await table.wakeUps.open(() => undefined);
+    other = table.wakeUps.inbox.replace(/_\d+_/, '_1_');
+    mkdirSync(join(directory, 'inboxes', other));
+  });
+  afterEach(() => table.close());
+  const others = (): string[] => filesIn(join('inboxes', other));
+  /** So many seconds go by in the other inbox. */
+  const pass = (seconds: number): void => {
+    const at = Date.now() / 1000 - seconds;
+    for (const name of others()) utimesSync(join(directory, 'inboxes', other, name), at, at);
+  };
+
+  it('is removed when it has not read a message of a sweep for a minute', async () => {
+    await table.sweep();
+    expect(others()).toHaveLength(1);
+    pass(50);
+    await table.sweep();
+    expect(others()).toHaveLength(1);
+    pass(61);
+    await table.sweep();
+    expect(filesIn('inboxes')).toEqual([table.wakeUps.inbox]);
+  });
+
+  it('gets no message of operators, and counts no more, when it has not read one for a minute', async () => {
+    expect(await table.bus.publish('ops', 'first')).toBe(2);
+    pass(50);
+    expect(await table.bus.publish('ops', 'second')).toBe(2);
+    pass(61);
+    expect(await table.bus.publish('ops', 'third')).toBe(1);
+    expect(others()).toHaveLength(2);
+  });
+});
+
+it('an inbox that is removed while its process lives is opened again, and those who wait are woken', async () => {
+  const { wakeUps } = new FileTable(directory, 2_000);
+  const [warn, woken, heard] = [jest.fn(), jest.fn(), jest.fn()];
+  await wakeUps.open(warn);
+  wakeUps.listen('owner', woken);
+  await wakeUps.bus.listen('ops', heard);
+  const inbox = join(directory, 'inboxes', wakeUps.inbox);
+  rmSync(inbox, { recursive: true });
+  await eventually(() => woken.mock.calls.length > 0);
+  expect([wakeUps.isOpen, existsSync(inbox), warn.mock.calls]).toEqual([true, true, []]);
+  expect(await wakeUps.bus.publish('ops', 'text')).toBe(1);
+  await eventually(() => heard.mock.calls.length > 0);
+  wakeUps.end();
+});
+
 describe('a listing', () => {
   const keysOf = async (table: FileTable): Promise<string[]> => {
     const keys: string[] = [];
