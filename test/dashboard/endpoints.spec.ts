@@ -439,7 +439,7 @@ it('a key that is opened has the row that the store says, although no event has 
   const lease = await locks.acquire('order:42');
   const page = await stream();
   await page.message('delta', ({ put }) => put.some(({ key }) => key === 'order:42'));
-  await locks.store.mutex.release({ key: 'order:42', owner: lease.owner, token: lease.fencingToken! });
+  await locks.store.mutex.release({ key: 'order:42', owner: lease.owner, keepFor: 0 });
   expect((await at('/key?store=default&key=order:42')).body).toMatchObject({ holderCount: 0 });
   await page.message('delta', ({ drop }) => drop.some(({ key }) => key === 'order:42'));
 });
