@@ -434,7 +434,7 @@ it('a search in a process that has not opened the page is refused, and says what
   expect(await at('/find?store=default&text=a')).toMatchObject({ status: 409, text: expect.stringMatching(text) as string });
 });
 
-it('a key that is opened has the row that the store says, although no event has told that it is free', async () => {
+it('a key that is opened has the row that the store says, although no event came when it was released', async () => {
   const { at, locks, stream } = await open('express');
   const lease = await locks.acquire('order:42');
   const page = await stream();

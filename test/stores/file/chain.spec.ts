@@ -388,7 +388,7 @@ describe('an inbox of a process that cannot be asked for, as that of another con
   });
 });
 
-it('an inbox that is removed while its process lives is opened again, and those who wait are woken', async () => {
+it('an inbox that is removed while its process lives is opened again, and waiters are woken', async () => {
   const { wakeUps } = new FileTable(directory, 2_000);
   const [warn, woken, heard] = [jest.fn(), jest.fn(), jest.fn()];
   await wakeUps.open(warn);

@@ -35,7 +35,7 @@ it.each<[string, CasChange['expected']]>([
 });
 
 it('a request to a client that is never connected again leaves nothing', async () => {
-  const expired = { ...client, getState: () => ({ code: -112 }) } as unknown as ZookeeperClient;
+  const expired = { ...client, getState: () => ({ code: -112 }) };
   const link = new ZookeeperLink(expired, () => undefined);
   expect(await link.isConnectedWithin(1)).toBe(false);
   expect([...(link as unknown as { waiting: Iterable<unknown> }).waiting]).toEqual([]);
