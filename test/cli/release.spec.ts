@@ -1,10 +1,12 @@
 // `ndl release`: it takes the key from the owner that was named, or it does nothing.
+import { spawnSync } from 'node:child_process';
+import { join } from 'node:path';
 import type { Locks } from 'nestjs-distributed-lock/core';
 import { Flags, type Io } from '../../lib/cli/command.js';
 import { EXIT, Failure } from '../../lib/cli/failure.js';
 import { COMMANDS } from '../../lib/cli/ndl.js';
 import { Output } from '../../lib/cli/output.js';
-import { ndlHere, type CliResult } from '../support/cli.js';
+import { ndlHere, useCli, type CliResult } from '../support/cli.js';
 import { eventually } from '../support/eventually.js';
 import { random } from '../support/random.js';
 import { documentIn, errorIn, hold, useRedis } from './setting.js';
@@ -12,6 +14,7 @@ import { documentIn, errorIn, hold, useRedis } from './setting.js';
 type Flagged = Record<string, string | true>;
 
 const redis = useRedis();
+const cli = useCli();
 const release = (key: string, ...args: string[]): Promise<CliResult> => ndlHere(['release', key, '--url', redis.url, ...args]);
 
 it('4: nobody holds it; 2: no owner, no reason, nobody to ask; 5: another owner, another token; 0: released', async () => {
@@ -33,6 +36,24 @@ it('4: nobody holds it; 2: no owner, no reason, nobody to ask; 5: another owner,
   expect([code, stderr]).toEqual([0, '']);
   expect(stdout).toMatch(/^before {2}held by .* \((Orders.pay|–)\) for .*; 0 wait\nreleased: free\n$/);
   expect(lease.signal.reason).toMatchObject({ message: expect.stringContaining('stuck') });
+});
+
+describe('an output that cannot be written', () => {
+  /** The exit code and the stderr of the command, whose stdout is what the script makes of it. */
+  const ends = (script: string, ...args: string[]): [number | null, string] => {
+    const command = [process.execPath, join(cli.folder(), 'cli/main.js'), ...args, '--url', redis.url];
+    const { status, stderr } = spawnSync('sh', ['-c', script, 'sh', ...command], { encoding: 'utf8' });
+    return [status, stderr.replace(/^.*NDL_TAKEN]\n/, '')];
+  };
+  it.each([
+    ['nobody reads it', '{ "$@"; echo "code $?" >&2; } | true', [0, 'code 0\n']],
+    ['it fails', '"$@" 1</dev/null', [EXIT.fault, expect.stringMatching(/^The output could not be written: EBADF.*\n$/)]],
+  ])('ends a command that only looks, and keeps no release from its work: %s', async (_, script, expected) => {
+    const { owner } = await redis.service({ visible: false }).acquire('k', { keyTimeout: 60_000 });
+    expect(ends(script, 'ls', '--json')).toEqual(expected);
+    expect(ends(script, 'release', 'k', '--owner', owner, '--reason', 'r', '--now', '--yes')).toEqual(expected);
+    expect((await redis.service().inspect('k')).kind).toBe('free');
+  });
 });
 
 it('takes by force a key that is not released, and keeps it', async () => {
