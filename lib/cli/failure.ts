@@ -38,8 +38,8 @@ export function failureOf(error: unknown): Failure {
 
 /** A password ends with the last `@` of its word: people forget to encode one that it has. */
 export function withoutPasswords(text: string): string {
-  const inUrls = text.replaceAll(/(\b[a-z][a-z+]*:\/\/[^\s:@/]*):\S*@/gi, '$1:***@');
-  return inUrls.replaceAll(/([?&][\w-]*(?:password|passwd|secret|token)=)[^&\s'"]*/gi, '$1***');
+  const inUrls = text.replaceAll(/(\b[a-z][a-z+]*:\/\/[^\s:/]*):\S*@/gi, '$1:***@');
+  return inUrls.replaceAll(/([?&][\w-]*(?:password|passwd|secret|token)\w*=)[^&\s'"]*/gi, '$1***');
 }
 
 /** The package that a failed import names. A file is not a package. */

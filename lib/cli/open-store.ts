@@ -3,7 +3,7 @@ import { dirname, join, resolve } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import type { LockStore } from '../core/store/lock-store.js';
 import type { Flags, Io, Options } from './command.js';
-import { EXIT, failureOf, usage, withoutPasswords } from './failure.js';
+import { EXIT, failureOf, usage } from './failure.js';
 import { quoted } from './output.js';
 
 const NAMES = ['config', 'url', 'store', 'table', 'namespace', 'key-prefix', 'timeout'];
@@ -14,11 +14,11 @@ export interface OpenedStore {
   readonly namespace: string;
 }
 
-/** The flags of the store that this command got, for a line to copy. A URL with a password is left out. */
+/** The flags of the store that this command got, for a line to copy. A URL that may have a password is left out. */
 export function storeFlags(flags: Flags): string {
   const flag = (name: string): string => {
     const text = flags.text(name);
-    return text === undefined ? '' : ` --${name} ${withoutPasswords(text) === text ? quoted(text) : '…'}`;
+    return text === undefined ? '' : ` --${name} ${name === 'url' && /[@?]/.test(text) ? '…' : quoted(text)}`;
   };
   return NAMES.map(flag).join('');
 }

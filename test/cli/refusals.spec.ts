@@ -2,6 +2,9 @@
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
+import { Flags } from '../../lib/cli/command.js';
+import { failureOf } from '../../lib/cli/failure.js';
+import { storeFlags } from '../../lib/cli/open-store.js';
 import { ndlHere, useCli, type CliOptions, type CliResult } from '../support/cli.js';
 import { freePort } from '../support/free-port.js';
 import { errorIn, useRedis } from './setting.js';
@@ -83,6 +86,14 @@ describe('3: the store', () => {
       for (const flags of [[], ['--json']]) await fails(['ls', '--url', url, ...flags], 3, /WRONGPASS|NOAUTH|password/);
     await fails(['ls'], 3, /WRONGPASS/, { env: { REDIS_URL: users[0], DEBUG: '' } });
   });
+
+  it.each(['postgres://app@server:geheim@host/db', 'mysql://app@host/db?password1=geheim', 'redis://:a geheim@host'])(
+    'has a password that is in no line to copy, and in no message: %s',
+    (url) => {
+      expect(storeFlags(new Flags({ url, namespace: 'a:' }))).toBe(' --url … --namespace a:');
+      expect(failureOf(new Error(`Nobody is at ${url.replace(' ', '%20')}`)).message).not.toContain('geheim');
+    },
+  );
 
   it('needs a package that is not installed', async () => {
     const folder = newFolder();
