@@ -34,12 +34,14 @@ The store is that of --config <file> or of a nestjs-distributed-lock.config.js n
 redis://localhost:6379. A URL begins with ${URLS}. Besides: --store <name of
 one in the config file>, --table <name of a database's table>, --key-prefix <that of ioredis, or the prefix of etcd>, --namespace <text>,
 --timeout <time of one request, 5s>, --json, --wide, --version, --help (of a command: its options). Times are such as 500ms, 5s, 10m, 2h.
+A key that begins with - comes last, after --.
 `;
 
 /** The command line: resolves to the exit code. */
 export async function ndl(args: readonly string[], io: Io): Promise<number> {
-  const isJson = args.includes('--json') && !args.slice(0, args.indexOf('--json')).includes('--');
-  const out = new Output(isJson, args.includes('--wide'), io);
+  const options = args.slice(0, [...args, '--'].indexOf('--'));
+  const isJson = options.includes('--json');
+  const out = new Output(isJson, options.includes('--wide'), io);
   const interrupted = new AbortController();
   let locks: Promise<Locks> | undefined;
   const notes: string[] = [];
@@ -90,13 +92,14 @@ export async function ndl(args: readonly string[], io: Io): Promise<number> {
 }
 
 function parse(name: string, command: Command, args: readonly string[]): Pick<Session, 'flags' | 'words' | 'rest'> {
-  const end = args.indexOf('--');
+  const own = command.words.filter((word) => !word.startsWith('--'));
+  // Where no command comes after it, `--` comes before a key that begins with a dash.
+  const end = own.length < command.words.length ? args.indexOf('--') : -1;
   const [given, rest] = end < 0 ? [args, []] : [args.slice(0, end), args.slice(end + 1)];
   const common = { ...STORE_OPTIONS, json: { type: 'boolean' }, wide: { type: 'boolean' }, help: { type: 'boolean', short: 'h' } } as const;
   try {
     const { values, positionals } = parseArgs({ args: given, options: { ...common, ...command.flags }, allowPositionals: true });
     const flags = new Flags(values);
-    const own = command.words.filter((word) => !word.startsWith('--'));
     const needed = own.filter((word) => word.startsWith('<')).length;
     if (!flags.has('help') && (positionals.length < needed || positionals.length > own.length)) {
       throw usage(`Usage: ndl ${[name, ...command.words].join(' ')}`);

@@ -83,5 +83,6 @@ export function age(milliseconds: number | null | undefined): string {
 
 /** For a shell to read as one word. */
 export function quoted(text: string): string {
+  if (printable(text) !== text) return `$'${printable(text.replaceAll(/[\\']/g, '\\$&'))}'`;
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }

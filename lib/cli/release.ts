@@ -44,7 +44,8 @@ export const leader: Command = {
 
 /** The line that takes a key away. */
 export function releaseLine(key: string, owner: string, flags: Session['flags']): string {
-  return `  ndl release ${quoted(key)} --owner ${quoted(owner)} --reason '…'${storeFlags(flags)}`;
+  const options = `--owner ${quoted(owner)} --reason '…'${storeFlags(flags)}`;
+  return `  ndl release ${key.startsWith('-') ? `${options} -- ${quoted(key)}` : `${quoted(key)} ${options}`}`;
 }
 
 /** @param mayChoose whether the present holder is meant where no `--owner` is given. */

@@ -106,11 +106,11 @@ describe('ls', () => {
 
   it('prints keys as they are typed with the same flags', async () => {
     const shop = redis.service({ namespace: 'shop 1:' });
-    const keys = ["order's 42", '$(id) *', 'plain'];
+    const keys = ["order's 42", '$(id) *', "a\u202e\\'b", 'plain'];
     for (const key of keys) await hold(shop, key);
     const flags = ['--namespace', 'shop 1:'];
-    const lines = (await ndl('ls', '--sort', 'key', ...flags)).stdout.split('\n').slice(1, 4);
-    expect(lines.map((line) => /^(.*?) {2}/.exec(line)![1])).toEqual([`'$(id) *'`, `'order'\\''s 42'`, 'plain']);
+    const lines = (await ndl('ls', '--sort', 'key', ...flags)).stdout.split('\n').slice(1, 5);
+    expect(lines.map((line) => /^(.*?) {2}/.exec(line)![1])).toEqual([`'$(id) *'`, `$'a\\u202e\\\\\\'b'`, `'order'\\''s 42'`, 'plain']);
     for (const key of keys) {
       const { code, stdout } = await ndl('show', key, ...flags);
       expect([code, stdout.split('\n')[0]]).toEqual([0, `key      ${quoted(key)}`]);

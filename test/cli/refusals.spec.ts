@@ -70,9 +70,9 @@ describe('3: the store', () => {
   it('is out of reach', async () => {
     const url = `redis://u:geheim@127.0.0.1:${await freePort()}`;
     const release = ['release', 'k', '--owner', 'o', '--reason', 'r', '--yes'];
-    const commands = [['ls'], ['show', 'k'], release, ['leader', 'l'], ['graph'], ['run', 'k', '--wait', '100ms']];
+    const commands = [['ls'], ['show', 'k'], release, ['leader', 'l'], ['graph'], ['run', 'k', '--wait', '100ms', '--', 'true']];
     const at = ['--url', url, '--timeout', '2s'];
-    await Promise.all(commands.map((args) => fails([...args, ...at, '--', 'true'], 3, /Redis is not connected within 2000 ms/)));
+    await Promise.all(commands.map(([name, ...args]) => fails([name!, ...at, ...args], 3, /Redis is not connected within 2000 ms/)));
     // One error is one line.
     for (const result of await Promise.all(commands.slice(0, 5).map((args) => ndlHere([...args, ...at]))))
       expect(result.stderr).toMatch(/^.+\n$/);

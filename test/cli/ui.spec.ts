@@ -69,11 +69,12 @@ describe('ndl hold', () => {
     expect(report.remaining).toBeGreaterThan(7_100_000);
   });
 
-  it('prints the line that frees the key', async () => {
-    const { stdout } = await on('--for', '2h', '--reason', 'incident 812');
-    const [, key, owner] = /ndl release '?(\w+)'? --owner '?([^' ]+)/.exec(stdout)!;
-    expect((await ndlHere(['release', key!, '--owner', owner!, '--reason', 'over', '--yes', '--url', redis.url])).code).toBe(EXIT.ok);
-    await redis.service().acquire('deploy', { waitTimeout: 0 });
+  it.each(['deploy', '-foo', '--json'])('prints the line that frees the key: %s', async (key) => {
+    const { stdout } = await ndlHere(['hold', '--url', redis.url, '--for', '2h', '--reason', 'incident 812', '--', key]);
+    const [, words] = /ndl release (.*)/.exec(stdout)!;
+    const line = words!.replace('--url …', `--url ${redis.url}`).replaceAll("'", '');
+    expect((await ndlHere(['release', '--yes', ...line.split(' ')])).code).toBe(EXIT.ok);
+    await redis.service().acquire(key, { waitTimeout: 0 });
   });
 
   it('75: it is taken; 2: no time, no reason', async () => {
