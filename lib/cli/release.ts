@@ -61,9 +61,12 @@ async function take({ io, flags, out, locks, signal }: Session, key: KeyName, ma
   if (wanted === undefined) throw usage(`"${report.key}" is held by ${known.join(', ')}. Name the owner that loses it: --owner.`);
   if (reason === undefined || reason === '') throw usage('Give a --reason: it is logged, and the holder gets it in its error.');
   const holder = report.holders.find(({ owner }) => owner === wanted);
-  if (!holder) throw new Failure(EXIT.changed, `"${report.key}" is held by ${known.join(', ')}, and not by ${wanted}.`, 'CHANGED');
-  out.line(`before  held by ${wanted} (${labelOf(holder)}) for ${age(oldest(report.at, [holder]))}; ${report.waiterCount} wait`);
-  if (!flags.has('yes')) await confirm(`Take "${report.key}" away from ${printable(processOf(holder))}?`, io, signal);
+  if (!holder && report.holderCount <= report.holders.length)
+    throw new Failure(EXIT.changed, `"${report.key}" is held by ${known.join(', ')}, and not by ${wanted}.`, 'CHANGED');
+  out.line(
+    `before  held by ${wanted}${holder ? ` (${labelOf(holder)}) for ${age(oldest(report.at, [holder]))}` : ''}; ${report.waiterCount} wait`,
+  );
+  if (!flags.has('yes')) await confirm(`Take "${report.key}" away from ${printable(processOf(holder ?? wanted))}?`, io, signal);
   const by = operatorName();
   const reply = await opened.forceRelease({ key: report.key }, { owner: wanted, reason, by, token, grace, keepFor });
   const after = await opened.inspect({ key: report.key });

@@ -38,6 +38,16 @@ it('4: nobody holds it; 2: no owner, no reason, nobody to ask; 5: another owner,
   expect(lease.signal.reason).toMatchObject({ message: expect.stringContaining('stuck') });
 });
 
+it('takes from the 101st holder of a semaphore', async () => {
+  const locks = redis.service();
+  const pool = locks.semaphore('pool', { permits: 101 });
+  const leases = await Promise.all(Array.from({ length: 101 }, () => pool.acquire({ keyTimeout: 60_000 })));
+  const { holders } = await locks.inspect('pool');
+  const { owner } = leases.find((lease) => holders.every((holder) => holder.owner !== lease.owner))!;
+  const ends = async (named: string) => (await release('pool', '--owner', named, '--reason', 'r', '--now', '--yes')).code;
+  expect([await ends(`${owner}x`), await ends(owner), await ends(owner)]).toEqual([EXIT.changed, EXIT.ok, EXIT.changed]);
+});
+
 describe('an output that cannot be written', () => {
   /** The exit code and the stderr of the command, whose stdout is what the script makes of it. */
   const ends = (script: string, ...args: string[]): [number | null, string] => {
