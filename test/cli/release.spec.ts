@@ -48,6 +48,13 @@ it('takes from the 101st holder of a semaphore', async () => {
   expect([await ends(`${owner}x`), await ends(owner), await ends(owner)]).toEqual([EXIT.changed, EXIT.ok, EXIT.changed]);
 });
 
+it('says why it leaves a latch alone, and a value that no lock has written', async () => {
+  await redis.service().countDownLatch('latch').trySetCount(1);
+  await redis.server.client().set('foreign', 'x');
+  expect(await release('latch')).toMatchObject({ code: EXIT.store, stderr: expect.stringContaining('count it down') });
+  expect(await release('foreign')).toMatchObject({ code: EXIT.usage, stderr: expect.stringContaining('left alone') });
+});
+
 describe('an output that cannot be written', () => {
   /** The exit code and the stderr of the command, whose stdout is what the script makes of it. */
   const ends = (script: string, ...args: string[]): [number | null, string] => {
