@@ -28,7 +28,7 @@ export const ui: Command = {
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}${base}`;
     out.json('ui', { url });
     out.line(`${url}  Ctrl-C ends it.`);
-    await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
+    if (!signal.aborted) await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
     dashboard.close();
     server.close();
     server.closeAllConnections();

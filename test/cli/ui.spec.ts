@@ -31,6 +31,12 @@ describe('ndl ui', () => {
     await expect(fetch(url)).rejects.toThrow();
   });
 
+  it('ends by a signal that comes before it listens', async () => {
+    const running = startHere(['ui', '--url', redis.url]);
+    running.signal('SIGTERM');
+    expect(await running.ended).toMatchObject({ code: EXIT.ok, stderr: '' });
+  });
+
   it('answers nobody who does not know its address, and no other site', async () => {
     const running = startHere(['ui', '--url', redis.url, '--json']);
     const line = await running.says(/.*\n/);
