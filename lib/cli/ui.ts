@@ -6,7 +6,7 @@ import { page } from '../dashboard/page.generated.js';
 import { readJson, Refused } from '../dashboard/refused.js';
 import { forgeryIn } from '../dashboard/same-origin.js';
 import type { Command } from './command.js';
-import { EXIT } from './failure.js';
+import { EXIT, usage } from './failure.js';
 import { operatorName } from './release.js';
 
 export const ui: Command = {
@@ -24,7 +24,11 @@ export const ui: Command = {
         else response.writeHead(status, { 'content-type': 'text/plain; charset=utf-8', 'cache-control': 'no-store' }).end(message);
       });
     });
-    await new Promise<void>((resolve, reject) => server.once('error', reject).listen(flags.integer('port') ?? 0, '127.0.0.1', resolve));
+    const port = flags.integer('port') ?? 0;
+    const listens = new Promise<void>((resolve, reject) => server.once('error', reject).listen(port, '127.0.0.1', resolve));
+    await listens.catch(({ message }: Error) => {
+      throw usage(`--port ${port} cannot be used: ${message}`);
+    });
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}${base}`;
     out.json('ui', { url });
     out.line(`${url}  Ctrl-C ends it.`);

@@ -37,6 +37,14 @@ describe('ndl ui', () => {
     expect(await running.ended).toMatchObject({ code: EXIT.ok, stderr: '' });
   });
 
+  it('2: a port that is none, or that another program has', async () => {
+    for (const port of ['99999', String(redis.server.port)])
+      expect(await ndlHere(['ui', '--url', redis.url, '--port', port])).toMatchObject({
+        code: EXIT.usage,
+        stderr: expect.stringMatching(/^--port.*\n$/),
+      });
+  });
+
   it('answers nobody who does not know its address, and no other site', async () => {
     const running = startHere(['ui', '--url', redis.url, '--json']);
     const line = await running.says(/.*\n/);
