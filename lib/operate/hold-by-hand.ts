@@ -12,8 +12,8 @@ const SHORTEST = 10_000;
  * @throws {LockError} if a request failed. The key is released then, unless the store does not answer, or keeps it already.
  */
 export async function holdByHand({ mutex }: LockStore, key: string, length: number, words: string): Promise<string | null> {
-  // Names of apps have no spaces.
-  const owner = ownerIds(words.replaceAll(/[\s\p{Cc}@]+/gu, '-').slice(0, 100))();
+  // Names of apps have no spaces, and no `kept:` before them.
+  const owner = ownerIds(words.replaceAll(/(?<=^kept):|[\s\p{Cc}@]+/gu, '-').slice(0, 100))();
   try {
     // A store may refuse a lease that is too long for it.
     const { granted } = await mutex.acquire({ key, owner, ttl: Math.max(SHORTEST, length), tokens: 1, queue: false });

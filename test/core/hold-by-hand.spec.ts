@@ -16,6 +16,13 @@ it('a key that is held by hand is taken until its time is over, by the words of 
   await locks.close();
 });
 
+it('a key that is held by hand can be freed, whatever the words are', async () => {
+  const locks = new Locks(memoryStore(), { logger: false });
+  const owner = (await holdByHand(locks.store, 'k', WHILE, 'kept: until the audit'))!;
+  expect((await locks.forceRelease('k', { owner, reason: 'over', grace: 0 })).outcome).toBe('forced');
+  await locks.close();
+});
+
 it.each(['acquire', 'release'] as const)('a hold by hand whose %s fails leaves nothing', async (verb) => {
   const store = memoryStore();
   let failures = 1;
