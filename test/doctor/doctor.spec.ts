@@ -1,5 +1,5 @@
 // The doctor of stores that have no server, and what `ndl doctor` prints of one that has.
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Locks, type LeaseDriver, type LockStore } from 'nestjs-distributed-lock/core';
@@ -61,6 +61,12 @@ describe('the doctor of', () => {
     const rest = { queueEntryLifetime: mutex.queueEntryLifetime, leave: mutex.leave.bind(mutex), check: mutex.check.bind(mutex) };
     expect((await examined({ ...memory, mutex: { ...asked, ...rest } })).of('probe').state).toBe('ok');
     expect(steps).toEqual(['acquire', 'acquire', 'acquire', 'stop']);
+  });
+
+  it('files that are not there makes none without a probe', async () => {
+    const { notOk } = await examined(fileStore({ directory: join(folder, 'a/b') }), { probe: false });
+    expect(notOk).toEqual([]);
+    expect(await readdir(folder)).not.toContain('a');
   });
 
   it('a directory that cannot be', async () => {

@@ -1,5 +1,5 @@
-import { mkdir, statfs } from 'node:fs/promises';
-import { isAbsolute } from 'node:path';
+import { statfs } from 'node:fs/promises';
+import { dirname, isAbsolute } from 'node:path';
 import type { DoctorCheck } from '../../../core/model/doctor-report.js';
 import { bad, checksOf } from '../../../core/store/store-doctor.js';
 
@@ -38,8 +38,12 @@ export function fileChecks(directory: string, given: string, typeOf = remoteType
   });
 }
 
-/** The name of a file system that may lead to another host. */
+/** The name of a file system that may lead to another host: that of the nearest folder that exists. */
 async function remoteType(directory: string): Promise<string | undefined> {
-  await mkdir(directory, { recursive: true });
-  return REMOTE.get((await statfs(directory)).type);
+  try {
+    return REMOTE.get((await statfs(directory)).type);
+  } catch (error) {
+    if ((error as { code?: unknown }).code !== 'ENOENT') throw error;
+    return remoteType(dirname(directory));
+  }
 }
