@@ -56,7 +56,8 @@ async function take({ io, flags, out, locks, signal }: Session, key: KeyName, ma
   const report = await opened.inspect(key);
   const wanted = flags.text('owner') ?? (mayChoose ? report.holders[0]?.owner : undefined);
   // It says why a latch, or a value that no lock has written, is left alone.
-  if (report.holders.length === 0 && report.kind !== 'free') await opened.forceRelease({ key: report.key }, { owner: '-', reason: '-' });
+  if (report.kind === 'foreign' || report.kind === 'count-down latch')
+    await opened.forceRelease({ key: report.key }, { owner: '-', reason: '-' });
   if (report.holders.length === 0) throw new Failure(EXIT.free, `Nobody holds "${report.key}".`, 'FREE');
   const held = (holder: KeyHolder): string => `(${labelOf(holder)} for ${age(oldest(report.at, [holder]))})`;
   const known = report.holders.map((holder) => printable(`${holder.owner} ${held(holder)}`));
