@@ -48,6 +48,66 @@ export class Compiles {
   }
 }
 
+interface WithId {
+  id: string;
+}
+
+/** The compiler decides nothing of a type parameter of the class. */
+export abstract class Generic<T extends WithId, Any> {
+  @DistributedLock({ onTimeout: 'skip' })
+  async maybe(): Promise<T | undefined> {
+    return undefined;
+  }
+  @DistributedLock({ onTimeout: 'skip' })
+  async maybeAny(): Promise<Any | void> {}
+  @DistributedLock({ onTimeout: () => null })
+  async orNull(): Promise<T | null> {
+    return null;
+  }
+  @DistributedLock({ onTimeout: () => ({ id: 'busy' }) })
+  async inAList(): Promise<T[] | WithId> {
+    return [];
+  }
+  @DistributedLock({ paramLock: ['0.id', '1'] })
+  async path(entity: T, _any: Any): Promise<T> {
+    return entity;
+  }
+  @DistributedLock({ key: (entity: WithId) => entity.id })
+  async key(entity: T): Promise<T> {
+    return entity;
+  }
+  @DistributedLock<Generic<WithId, unknown>['named']>({ key: ({ id }) => id, onTimeout: 'skip' })
+  async named(_entity: T): Promise<T | undefined> {
+    return undefined;
+  }
+
+  // @ts-expect-error never undefined
+  @DistributedLock({ onTimeout: 'skip' })
+  async always(entity: T): Promise<T> {
+    return entity;
+  }
+  // @ts-expect-error sync
+  @DistributedLock()
+  sync(entity: T): T {
+    return entity;
+  }
+  // @ts-expect-error no such parameter
+  @DistributedLock({ paramLock: ['1'] })
+  async noParameter(_sku: string): Promise<T | undefined> {
+    return undefined;
+  }
+  // @ts-expect-error the parameters of another method
+  @DistributedLock({ key: (id: number) => id })
+  async otherKey(_sku: string): Promise<T | undefined> {
+    return undefined;
+  }
+  // @ts-expect-error the result of another method
+  @DistributedLock({ onTimeout: () => 'busy' })
+  async otherResult(_entity: T): Promise<number> {
+    return 5;
+  }
+}
+
 declare const choice: OnTimeout;
 
 export class Skips {

@@ -97,21 +97,29 @@ type Shallower<Depth extends 0 | 1 | 2> = Depth extends 2 ? 1 : 0;
  */
 export type Lockable<T, M extends LockableMethod, Key, Path extends string, On> = T extends LockableMethod
   ? unknown[] extends Parameters<M>
-    ? [On, IsSkippable<T>] extends ['skip', false]
-      ? "onTimeout: 'skip' resolves to undefined, which the result type of this method does not allow"
-      : [Misfit<On, T>] extends [never]
-        ? Fitting<Parameters<T>, Key, Path>
-        : 'onTimeout: its result is not of the result type of this method'
-    : KeyFunction<Parameters<M>> extends KeyFunction<Parameters<T>>
-      ? unknown
-      : 'The type given to the decorator is not the type of this method'
+    ? [On] extends ['skip']
+      ? ReturnType<T> extends PromiseLike<infer Result>
+        ? undefined extends Result
+          ? Fitting<Parameters<T>, Key, Path>
+          : "onTimeout: 'skip' resolves to undefined, which the result type of this method does not allow"
+        : Fitting<Parameters<T>, Key, Path>
+      : IsNever<Misfit<On, T>> extends false
+        ? 'onTimeout: its result is not of the result type of this method'
+        : Fitting<Parameters<T>, Key, Path>
+    : IsKeyOf<KeyFunction<Parameters<M>>, Parameters<T>> extends false
+      ? 'The type given to the decorator is not the type of this method'
+      : unknown
   : 'A locked method must return a Promise, an Observable or an async iterable: make it async';
 
+// The compiler cannot decide these for a type parameter of the class. Only where they are false is there an error.
+type IsNever<Value> = [Value] extends [never] ? true : false;
+type IsKeyOf<Key, Args extends readonly unknown[]> = Key extends KeyFunction<Args> ? true : false;
+
 type Fitting<Args extends readonly unknown[], Key, Path extends string> =
-  Key extends KeyFunction<Args>
-    ? string extends Path
+  IsKeyOf<Key, Args> extends false
+    ? 'key: its parameters are not those of this method'
+    : string extends Path
       ? unknown
-      : [Exclude<Path, ParamPath<Args>>] extends [never]
-        ? unknown
-        : `paramLock: "${Exclude<Path, ParamPath<Args>>}" leads nowhere in the parameters of this method`
-    : 'key: its parameters are not those of this method';
+      : IsNever<Exclude<Path, ParamPath<Args>>> extends false
+        ? `paramLock: "${Exclude<Path, ParamPath<Args>>}" leads nowhere in the parameters of this method`
+        : unknown;
