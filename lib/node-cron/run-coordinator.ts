@@ -28,7 +28,8 @@ export function runCoordinator(locks: Locks): RunCoordinator {
   return {
     async shouldRun(key, ttlMs) {
       const time = Math.max(ttlMs, 10);
-      const lease = await locks.tryAcquire(`node-cron:${key}`, { keyTimeout: time, minHold: time, label: key.replace(TIME, '') });
+      const times = { keyTimeout: time, minHold: time, maxHold: time };
+      const lease = await locks.tryAcquire(`node-cron:${key}`, { ...times, label: key.replace(TIME, '') });
       // The key stays taken for its `minHold`. From now on no process has to do anything for that.
       await lease?.release();
       return lease !== null;

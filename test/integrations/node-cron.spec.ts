@@ -1,4 +1,5 @@
 import { Locks, StoreError } from 'nestjs-distributed-lock/core';
+import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { runCoordinator } from 'nestjs-distributed-lock/node-cron';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import cron from 'node-cron';
@@ -45,6 +46,13 @@ it('a time that was given away stays so for its lease, also when the instance cl
   expect([await asked(other, '00'), await asked(other, '01')]).toEqual([false, true]);
   expect(labels).toEqual(['digest']);
   expect(await setting.redis.pttl('node-cron:digest:2026-11-26T18:00:00.000Z')).toBeGreaterThan(30_000);
+});
+
+it('defaults of the locks do not apply to it', async () => {
+  const locks = new Locks(memoryStore(), { logger: false, defaults: { minHold: 10, maxHold: 10_000 } });
+  const asked = () => runCoordinator(locks).shouldRun('digest:2026-11-26T18:00:00.000Z', 60_000);
+  expect([await asked(), await asked()]).toEqual([true, false]);
+  await locks.close();
 });
 
 it('an outage is an error, and no answer: node-cron skips the time and logs why', async () => {
