@@ -18,9 +18,6 @@ import { INTERCEPTOR, INTERCEPTOR_PROPERTY } from '../distributed-lock.tokens.js
 import { DECORATORS, lockedMethodsOf, recordLockedMethod, returnKindOf } from './lock-definition.js';
 import type { InstanceOnly, KeyOf, Lockable, LockableMethod, OnTimeoutOf, PathOf } from './lockable-method.js';
 
-/** Metadata of a class into which the interceptor is already injected, by itself or by its parent. */
-const INJECTED = 'nestjs-distributed-lock:injected';
-
 /** Compiles only on methods that can wait for a lock and have the parameters that the options refer to. */
 export type LockDecorator<M extends LockableMethod = LockableMethod, Key = KeyOf<M>, Path extends string = string, On = OnTimeout> = <
   T,
@@ -159,8 +156,7 @@ function decorate(
     const joinPoint = createJoinPoint(definition);
     descriptor.value = joinPoint as typeof descriptor.value;
     recordLockedMethod(target, { definition, joinPoint });
-    if (known || Reflect.hasMetadata(INJECTED, target.constructor)) return;
-    Reflect.defineMetadata(INJECTED, true, target.constructor);
+    if (known) return;
     Inject(INTERCEPTOR)(target, INTERCEPTOR_PROPERTY);
   };
 }
