@@ -39,7 +39,10 @@ export function faultyStore(inner: LockStore, faults: LockFaults = new StoreFaul
     bus: inner.bus,
     onWarning: inner.onWarning && ((listener) => inner.onWarning!(listener)),
     supports: (feature) => inner.supports(feature),
-    close: () => inner.close(),
+    close: async () => {
+      await Promise.allSettled(cause.elsewhere.splice(0).map((release) => release()));
+      await inner.close();
+    },
   };
   inners.set(store, inner);
   return store;

@@ -3,7 +3,7 @@ import type { LockStore } from '../core/store/lock-store.js';
 import { after } from '../core/util/clock.js';
 import { Locks } from '../locks.js';
 import type { Lock } from '../primitives/lock.js';
-import { innerOf } from './faulty.store.js';
+import { faultsOf, innerOf } from './faulty.store.js';
 
 /** How {@link LockProbe.holdElsewhere} holds. */
 export interface ElsewhereOptions {
@@ -40,6 +40,7 @@ export async function holdElsewhere(store: LockStore, key: string, options: Else
     await lease.release();
     await locks.close();
   };
+  faultsOf(store)?.elsewhere.push(release);
   const timer = length === undefined ? undefined : after(length, () => void release()).unref();
   return { owner: lease.owner, release, [Symbol.asyncDispose]: release };
 }

@@ -97,24 +97,40 @@ export class LockProbe {
    * @throws {Error} if that is no `faultyStore()`. That of a testing module always is one.
    */
   get faults(): LockFaults {
-    const faults = faultsOf(this.first.store);
+    const faults = faultsOf(this.watched[0].store);
     if (!faults) throw new Error('LockProbe.faults: the store has none. Wrap it: faultyStore(store).');
     return faults;
   }
 
   /** The key that a call of a decorated method takes: `locks.keyOf(StockService, 'reduce', 'apple')`. */
-  keyOf: Locks['keyOf'] = (...call) => this.first.keyOf(...call);
+  keyOf: Locks['keyOf'] = (...call) => {
+    for (const locks of this.watched.slice(1)) {
+      try {
+        return locks.keyOf(...call);
+      } catch (error) {
+        if (!String(error).includes('LOCK_CONFIG_MODULE')) throw error;
+      }
+    }
+    return this.watched[0].keyOf(...call);
+  };
 
   /**
-   * Holds a key as another process would, on the same store; faults do not hinder it. It is not recorded.
+   * Holds a key as another process would, in each watched store; faults do not hinder it. It is not recorded.
    *
    * @param key with its namespace.
    * @throws {LockTimeoutError} if the key is taken.
    */
   async holdElsewhere(key: string, options?: ElsewhereOptions): Promise<ElsewhereLease> {
-    const lease = await holdElsewhere(this.first.store, key, options);
-    this.stops.push(() => void lease.release());
-    return lease;
+    const leases: ElsewhereLease[] = [];
+    const release = async (): Promise<void> => void (await Promise.all(leases.map((lease) => lease.release())));
+    this.stops.push(() => void release());
+    try {
+      for (const store of new Set(this.watched.map((locks) => locks.store))) leases.push(await holdElsewhere(store, key, options));
+    } catch (error) {
+      await release();
+      throw error;
+    }
+    return { owner: leases[0]!.owner, release, [Symbol.asyncDispose]: release };
   }
 
   /** Forgets what has happened. What is still held stays. */
@@ -170,10 +186,10 @@ export class LockProbe {
     return undefined;
   }
 
-  private get first(): Locks {
-    const [locks] = this.all;
+  private get watched(): readonly [Locks, ...Locks[]] {
+    const [locks, ...others] = this.all;
     if (!locks) throw new Error('LockProbe: it watches no locks. Get it from the testing module, or make it with new LockProbe(locks).');
-    return locks;
+    return [locks, ...others];
   }
 
   private record(event: RecordedEvent): void {

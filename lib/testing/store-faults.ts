@@ -23,6 +23,8 @@ export class StoreFaults implements LockFaults {
   /** The grants that went through the store and are held, by owner. */
   private readonly granted = new Map<string, { readonly driver: LeaseDriver; readonly request: AcquireRequest }>();
   private readonly locks = new Set<Locks>();
+  /** Releases what is held elsewhere, which must be done when a store is closed. */
+  readonly elsewhere: (() => Promise<void>)[] = [];
   private readonly taken: KeyPattern[] = [];
   private once: Once[] = [];
   private outages = 0;

@@ -87,6 +87,13 @@ describe('replace', () => {
       @Inject(Till) readonly till: Till,
       @InjectLocks('other') readonly other: Locks,
     ) {}
+
+    @DistributedLock<Shop['order']>({ value: 'order', key: (sku) => sku, waitTimeout: 0, store: 'other' })
+    async order(_sku: string): Promise<string> {
+      return 'ordered';
+    }
+
+    async close(): Promise<void> {}
   }
   const store = () => redisStore({ url: 'redis://127.0.0.1:1' });
   @Module({
@@ -110,6 +117,25 @@ describe('replace', () => {
     expect(lease.remaining()).toBeLessThan(5_000);
     await locks.faults.lose('*');
     expect([elsewhere.signal.aborted, lease.signal.aborted]).toEqual([true, true]);
+  });
+
+  it('finds a key, and holds it elsewhere, in whichever of its stores it is', async () => {
+    const { app, locks, own } = await open(DistributedLockTestingModule.replace(Test.createTestingModule({ imports: [AppModule] })));
+    const { other } = app.get(Shop);
+    const keys = [locks.keyOf(Till, 'sell'), locks.keyOf(Shop, 'order', 'apple')];
+    expect(keys).toEqual(['shop:till-locks', 'other:order-apple-locks']);
+    expect(() => locks.keyOf(Shop, 'order', '')).toThrow('LOCK_CONFIG_KEY');
+    expect(() => locks.keyOf(Shop, 'close')).toThrow('has no lock of this store');
+    const held = await locks.holdElsewhere('other:order-apple-locks');
+    await expect(app.get(Shop).order('apple')).rejects.toBeInstanceOf(LockTimeoutError);
+    await held.release();
+    expect(await app.get(Shop).order('apple')).toBe('ordered');
+    // It is taken in one of them, and stays free in the other.
+    await own.acquire('one');
+    await expect(locks.holdElsewhere('shop:one')).rejects.toBeInstanceOf(LockTimeoutError);
+    await other.acquire('two');
+    await expect(locks.holdElsewhere('other:two')).rejects.toBeInstanceOf(LockTimeoutError);
+    for (const key of ['shop:one', 'other:two']) await new LockProbe(key === 'shop:one' ? other : own).holdElsewhere(key);
   });
 });
 
@@ -144,6 +170,26 @@ describe('holdElsewhere', () => {
     probe.onApplicationShutdown();
     expect(() => probe.faults).toThrow('Wrap it: faultyStore(store)');
   });
+});
+
+it('what is held elsewhere is released before the store is closed', async () => {
+  const { mutex, ...store } = memoryStore();
+  const log: string[] = [];
+  const release: typeof mutex.release = async (call) => {
+    const reply = await mutex.release(call);
+    await passTime(100);
+    log.push('released');
+    return reply;
+  };
+  const slow = {
+    ...store,
+    mutex: Object.assign(Object.create(mutex) as typeof mutex, { release }),
+    close: async () => void log.push('closed'),
+  };
+  const { app, locks } = await open(Test.createTestingModule({ imports: [DistributedLockTestingModule.forRoot({ store: slow })] }));
+  await locks.holdElsewhere('k');
+  await app.close();
+  expect(log).toEqual(['released', 'closed']);
 });
 
 it('a store that has faults keeps them in a testing module', async () => {
