@@ -4,7 +4,7 @@ import type { TestingModuleBuilder } from '@nestjs/testing';
 import type { LockStore } from '../core/store/lock-store.js';
 import { Locks } from '../locks.js';
 import { DistributedLockModule } from '../nest/distributed-lock.module.js';
-import type { DistributedLockModuleOptions, DistributedLockOptions } from '../nest/distributed-lock.options.js';
+import { type DistributedLockModuleOptions, type DistributedLockOptions, locksOptionsOf } from '../nest/distributed-lock.options.js';
 import { LockRegistry } from '../nest/lock-registry.js';
 import { memoryStore } from '../stores/memory/memory.store.js';
 import { faultsOf, faultyStore } from './faulty.store.js';
@@ -66,7 +66,10 @@ class TestingRegistry extends LockRegistry {
 
   override register(name: string, options: DistributedLockModuleOptions): Locks {
     const store = faultyStore(memoryStore(), this.faults);
-    const locks = super.register(name, { ...options, store, logger: false, telemetry: undefined, failFast: false });
+    // Options may be inherited, or getters.
+    const { name: given, defaults } = options;
+    const own = { ...options, ...locksOptionsOf(options), name: given, defaults };
+    const locks = super.register(name, { ...own, store, logger: false, telemetry: undefined, failFast: false });
     this.probe.watch(limited(locks));
     // What the app has opened for its store is closed, but not a client that it passed in.
     void options.store.close().catch(() => undefined);

@@ -96,10 +96,17 @@ describe('replace', () => {
     async close(): Promise<void> {}
   }
   const store = () => redisStore({ url: 'redis://127.0.0.1:1' });
+  class OfOther {
+    readonly store = store();
+
+    get namespace(): string {
+      return 'other:';
+    }
+  }
   @Module({
     imports: [
       DistributedLockModule.forRoot({ store: store(), namespace: 'shop:', defaults: { keyTimeout: 5_000 }, failFast: true }),
-      DistributedLockModule.forRootAsync({ name: 'other', useFactory: () => ({ store: store(), namespace: 'other:' }) }),
+      DistributedLockModule.forRootAsync({ name: 'other', useFactory: () => new OfOther() }),
     ],
     providers: [Till, Shop],
   })
