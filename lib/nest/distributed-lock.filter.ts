@@ -23,6 +23,8 @@ interface HttpReply {
   readonly headersSent?: boolean;
   readonly sent?: boolean;
   header(name: string, value: string): unknown;
+  /** Express only. */
+  end?(): unknown;
   status(code: number): { send(body: unknown): unknown };
 }
 
@@ -58,6 +60,7 @@ export class LockExceptionFilter implements ExceptionFilter {
     const reply = host.switchToHttp().getResponse<HttpReply>();
     if (answer && !reply.headersSent && !reply.sent) reply.header('Retry-After', RETRY_AFTER);
     if (this.host) return new BaseExceptionFilter(this.host.httpAdapter).catch(answer ?? error, host);
+    if (reply.headersSent || reply.sent) return void reply.end?.();
     const failure = answer ?? new InternalServerErrorException(undefined, { cause: error });
     return void reply.status(failure.getStatus()).send(failure.getResponse());
   }

@@ -163,6 +163,18 @@ describe('LockExceptionFilter', () => {
     expect(await ask('begun')).toMatchObject({ status: 200, text: 'begun' });
   });
 
+  it.each([
+    ['ends one of Express', { headersSent: true, end: jest.fn() }],
+    ['leaves one of Fastify', { sent: true }],
+  ])('without a host, %s that had begun already', (_what, reply) => {
+    const status = jest.fn();
+    const http = { getResponse: () => ({ ...reply, status }) };
+    const host = { getType: () => 'http', switchToHttp: () => http } as unknown as ArgumentsHost;
+    expect(new LockExceptionFilter().catch(new LockTimeoutError('Held', named), host)).toBeUndefined();
+    expect(status).not.toHaveBeenCalled();
+    if ('end' in reply) expect(reply.end).toHaveBeenCalledWith();
+  });
+
   it('answers in the form of other contexts, and hands the error on where it knows none', async () => {
     const filter = new LockExceptionFilter();
     const error = new LockTimeoutError('Held', named);
