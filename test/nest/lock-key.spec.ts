@@ -286,4 +286,10 @@ describe('encodeKeyParts', () => {
   ])('refuses %s', (_, parts, message) => {
     expect(refusal(() => encodeKeyParts(parts))).toMatch(message);
   });
+
+  it('refuses a promise that rejects, whose error would end the process', async () => {
+    const parts = Promise.reject(new Error('no key'));
+    expect(refusal(() => encodeKeyParts(parts))).toMatch(/^key returned a promise;/);
+    await new Promise((resolve) => setImmediate(resolve));
+  });
 });

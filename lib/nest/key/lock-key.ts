@@ -43,6 +43,7 @@ function withoutMissing(args: readonly unknown[]): readonly unknown[] {
 
 function encodePart(part: unknown, where: string): string {
   if (typeof part !== 'string' && typeof part !== 'bigint' && !Number.isFinite(part)) {
+    if (part instanceof Promise) part.catch(() => undefined);
     throw configError(
       'KEY',
       `key returned ${describe(part)}${where}; it must return a string, a finite number, a bigint or a list of these`,
