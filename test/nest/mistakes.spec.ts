@@ -1,5 +1,16 @@
 import '../support/virtual-time.js';
-import { Controller, Injectable, Scope, UseGuards, type DynamicModule, type ModuleMetadata } from '@nestjs/common';
+import {
+  Controller,
+  Injectable,
+  Scope,
+  UseFilters,
+  UseGuards,
+  UseInterceptors,
+  UsePipes,
+  type DynamicModule,
+  type ModuleMetadata,
+  type Type,
+} from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { DistributedLock, DistributedLockModule, LockConfigError } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
@@ -58,6 +69,30 @@ describe('an app that is put together wrongly does not boot', () => {
     const error = await reasonOf(start(Test.createTestingModule({ imports, providers: [Lost] })));
     expect(error).toBeInstanceOf(LockConfigError);
     expect(error).toHaveProperty('message', expect.stringMatching(`Lost\\.run: no store .*"${wanted}"`));
+  });
+
+  it.each([
+    ['guard', UseGuards],
+    ['pipe', UsePipes],
+    ['interceptor', UseInterceptors],
+    ['filter', UseFilters],
+  ])('with a wrong lock in a %s that is bound by its class', async (_what, bind: (type: Type) => ClassDecorator & MethodDecorator) => {
+    @Injectable()
+    class Lost {
+      @DistributedLock({ store: 'third' })
+      async canActivate() {}
+      async transform() {}
+      async intercept() {}
+      async catch() {}
+    }
+    @Controller()
+    class Bound {
+      @bind(Lost)
+      handle() {}
+    }
+    const imports = [DistributedLockModule.forRoot(options())];
+    const error = await reasonOf(start(Test.createTestingModule({ imports, controllers: [Bound] })));
+    expect(error).toHaveProperty('message', expect.stringMatching(/Lost\.canActivate: no store .*"third"/));
   });
 
   it.each([

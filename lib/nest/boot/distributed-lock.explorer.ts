@@ -1,5 +1,5 @@
 import { Inject, Injectable, type OnApplicationShutdown, type OnModuleInit } from '@nestjs/common';
-import { DiscoveryService, LazyModuleLoader } from '@nestjs/core';
+import { DiscoveryService, LazyModuleLoader, ModulesContainer } from '@nestjs/core';
 import { DistributedLockInterceptor } from '../aspect/distributed-lock.interceptor.js';
 import { DECORATORS, type LockDefinition, type LockedMethod, lockedMethodsOf } from '../decorators/lock-definition.js';
 import { INTERCEPTOR_PROPERTY } from '../distributed-lock.tokens.js';
@@ -29,6 +29,7 @@ export class LockExplorer implements OnModuleInit, OnApplicationShutdown {
     @Inject(LockRegistry) private readonly registry: LockRegistry,
     @Inject(DistributedLockInterceptor) interceptor: DistributedLockInterceptor,
     @Inject(LazyModuleLoader) private readonly loader: LazyModuleLoader,
+    @Inject(ModulesContainer) private readonly modules: ModulesContainer,
   ) {
     this.link = { interceptor, isOpen: true };
   }
@@ -62,7 +63,9 @@ export class LockExplorer implements OnModuleInit, OnApplicationShutdown {
   }
 
   explore(): void {
-    for (const provider of [...this.discovery.getProviders(), ...this.discovery.getControllers()]) {
+    // Guards, pipes, interceptors and filters that are bound by their class.
+    const enhancers = [...this.modules.values()].flatMap(({ injectables }) => [...injectables.values()]);
+    for (const provider of [...this.discovery.getProviders(), ...this.discovery.getControllers(), ...enhancers]) {
       const instance: unknown = provider.instance;
       if (isObject(instance)) this.adopt(instance);
       else this.locksOf((provider.metatype as { prototype?: unknown } | null)?.prototype);
