@@ -1,4 +1,5 @@
 // What the schematic does to a project, whichever way its files are written.
+import { posix, win32 } from 'node:path';
 import { nestAdd, type Options } from '../../scripts/schematics/nest-add/index.js';
 import { supported } from '../../lib/core/store/client-packages.cjs';
 
@@ -104,6 +105,17 @@ describe('the root module', () => {
   });
 });
 
+it('finds the files of a project on Windows, where paths have backslashes', async () => {
+  await jest.isolateModulesAsync(async () => {
+    jest.doMock('node:path', () => ({ ...win32, posix, win32 }));
+    const onWindows = await import('../../scripts/schematics/nest-add/index.js');
+    const { files, warnings } = run({ module: 'src/app.module.ts' }, PROJECT, onWindows.nestAdd);
+    expect(warnings).toBe('');
+    expect(files['src/app.module.ts']).toContain('DistributedLockModule.forRoot');
+    expect(files['src/main.ts']).toContain('enableShutdownHooks');
+  });
+});
+
 describe('main.ts', () => {
   it('lets a stopping app wait for its locked methods', () => {
     expect(run({}).files['src/main.ts']).toContain('const app = await NestFactory.create(AppModule);\n  app.enableShutdownHooks();\n');
@@ -137,6 +149,12 @@ describe('package.json', () => {
     expect(installs).toEqual([expect.objectContaining({ name: 'node-package' })]);
   });
 
+  it('may begin with a byte order mark', () => {
+    const { files } = run({}, { ...PROJECT, 'package.json': `\uFEFF${PROJECT['package.json']}` });
+    expect(JSON.parse(files['package.json']!)).toHaveProperty('dependencies.ioredis');
+    expect(files['src/app.module.ts']).toContain("namespace: 'shop:'");
+  });
+
   it.each([
     ['postgres', 'pg'],
     ['mysql', 'mysql2'],
@@ -156,7 +174,7 @@ describe('package.json', () => {
 });
 
 /** Runs the schematic on a project in memory. */
-function run(options: Options, project: Record<string, string> = PROJECT) {
+function run(options: Options, project: Record<string, string> = PROJECT, add = nestAdd) {
   const files = { ...project };
   const said: string[] = [];
   const warnings: string[] = [];
@@ -172,6 +190,6 @@ function run(options: Options, project: Record<string, string> = PROJECT) {
     }),
   };
   const logger = { info: (message: string) => void said.push(message), warn: (message: string) => void warnings.push(message) };
-  nestAdd(options)(tree, { logger, addTask: (task) => installs.push(task.toConfiguration()) });
+  add(options)(tree, { logger, addTask: (task) => installs.push(task.toConfiguration()) });
   return { files, installs, said: said.join('\n'), warnings: warnings.join('\n') };
 }

@@ -1,6 +1,6 @@
 // What `nest add` runs after it has installed the package. It imports nothing: the Nest CLI brings the machinery, the user's project the compiler.
 import { createRequire } from 'node:module';
-import { dirname, join } from 'node:path';
+import { dirname, posix } from 'node:path';
 import { addShutdownHooks, rootModuleName } from './bootstrap.js';
 import { addDependency } from './dependencies.js';
 import { addLockModule, hasModuleClass, lockModuleToPaste, type Setup, type StoreName, STORES } from './root-module.js';
@@ -37,7 +37,7 @@ export function nestAdd(options: Options): (tree: Tree, context: Context) => voi
     const sources = sourcesIn(tree, sourceRoot);
     const present = sources.find(({ text }) => /\bDistributedLockModule\s*\.\s*forRoot/.test(text));
     if (present) context.logger.info(`DistributedLockModule is there already, in ${present.path.slice(1)}: left as it is.`);
-    const main = sources.find(({ path }) => path === `/${join(sourceRoot, 'main.ts')}`);
+    const main = sources.find(({ path }) => path === `/${posix.join(sourceRoot, 'main.ts')}`);
     const typescript = compilerOf();
     const setup = { store, namespace: namespaceOf(tree, sourceRoot) };
     if (!present)
@@ -63,9 +63,17 @@ function attempt(context: Context, edit: () => void, toPaste: string): void {
   }
 }
 
+/** The text without a byte order mark. */
+function manifestOf(tree: Tree): string | undefined {
+  return tree
+    .read('/package.json')
+    ?.toString()
+    .replace(/^\uFEFF/, '');
+}
+
 /** The app's name, by package.json; in a monorepo of Nest it is the app's folder. */
 function namespaceOf(tree: Tree, sourceRoot: string): string | undefined {
-  const { name } = JSON.parse(tree.read('/package.json')?.toString() ?? '{}') as { name?: string };
+  const { name } = JSON.parse(manifestOf(tree) ?? '{}') as { name?: string };
   const app = /^apps\/([^/]+)\//.exec(sourceRoot)?.[1] ?? name;
   return app && `${app}:`;
 }
@@ -82,9 +90,9 @@ function addToModule(
   const className = (main && rootModuleName(typescript, main.text)) ?? 'AppModule';
   const ofPath = (path: string): Source => ({ path: `/${path}`, text: tree.read(`/${path}`)?.toString() ?? '' });
   const [module, another] = given
-    ? [ofPath(join(given))].filter(({ text }) => text !== '')
+    ? [ofPath(posix.join(given))].filter(({ text }) => text !== '')
     : sources.filter(({ text }) => text.includes(className) && hasModuleClass(typescript, text, className));
-  if (!module && given) throw new Unusual(`There is no ${join(given)}`);
+  if (!module && given) throw new Unusual(`There is no ${posix.join(given)}`);
   if (!module) throw new Unusual(`The root module was not found: no class ${className} with @Module() is in ${sourceRoot}`);
   if (another) {
     const files = `${module.path.slice(1)} and in ${another.path.slice(1)}`;
@@ -103,7 +111,7 @@ function addToMain(tree: Tree, typescript: TypeScript | undefined, main: Source 
 }
 
 function addClient(tree: Tree, context: Context, { client, range }: { client: string; range: string }, skipInstall: boolean): void {
-  const manifest = tree.read('/package.json')?.toString();
+  const manifest = manifestOf(tree);
   if (manifest === undefined) return context.logger.warn(`There is no package.json here. Please install ${client} yourself.`);
   // All versions that are supported: npm takes the newest that suits the other packages, also those that are added later.
   const changed = addDependency(manifest, client, range);
@@ -116,7 +124,7 @@ function addClient(tree: Tree, context: Context, { client, range }: { client: st
 
 function sourcesIn(tree: Tree, folder: string): Source[] {
   const sources: Source[] = [];
-  tree.getDir(`/${join(folder)}`).visit((path) => {
+  tree.getDir(`/${posix.join(folder)}`).visit((path) => {
     if (path.endsWith('.ts') && !/\.(d|spec|test)\.ts$/.test(path) && !path.includes('/node_modules/')) {
       sources.push({ path, text: tree.read(path)?.toString() ?? '' });
     }
@@ -128,7 +136,7 @@ function sourcesIn(tree: Tree, folder: string): Source[] {
 function compilerOf(): TypeScript | undefined {
   for (const folder of [process.cwd(), dirname(require.main?.filename ?? '')]) {
     try {
-      const compiler = createRequire(join(folder, 'any.js'))('typescript') as Partial<TypeScript>;
+      const compiler = createRequire(`${folder}/any.js`)('typescript') as Partial<TypeScript>;
       if (compiler.createSourceFile) return compiler as TypeScript;
     } catch {
       // the next one may have it
