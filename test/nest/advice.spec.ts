@@ -61,6 +61,12 @@ class CallingByPrototype extends Base {
     await _super.prototype.buy.call(this);
   }
 }
+class Hidden extends Base {
+  @Traced(false)
+  override async buy() {
+    await super.buy();
+  }
+}
 class Other extends Base {
   async sell() {}
 }
@@ -88,6 +94,7 @@ describe('an override of a locked method', () => {
   it.each<[string, (new () => unknown)[], unknown[]]>([
     ['without a lock is a warning', [Silent, CallingAnother], [advice('Silent.buy', 'Base.buy'), advice('CallingAnother.buy', 'Base.buy')]],
     ['is fine where it calls the method of its parent', [Calling, CallingBySymbol, CallingByPrototype], []],
+    ['is not judged where another decorator hides it', [Hidden], []],
     ['is found below a class in between, and named once for all classes', [First, Second], [advice('Silent.buy', 'Base.buy')]],
     ['is compared with the lock that it replaces', [Last], [advice('Last.buy', 'Own.buy')]],
     ['is fine with a lock of its own, or where nothing was locked', [Own, Other], []],

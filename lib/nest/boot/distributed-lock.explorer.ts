@@ -158,7 +158,9 @@ function sourceOf(method: (...args: never[]) => unknown): string {
 
 /** In any form that compilers write: `super.buy()`, `_super.prototype.buy.call(this)`, `super[BUY]()`… */
 function callsParent(override: (...args: never[]) => unknown, method: string | symbol): boolean {
-  const calls = sourceOf(override).split('super').slice(1);
+  const [head = '', ...calls] = sourceOf(override).split('super');
+  // The function of another decorator, which does not show what it wraps.
+  if (calls.length === 0 && /\b(apply|call)\([^)]*\bthis\b|\[native code\]/.test(head)) return true;
   return calls.some((after) => after.startsWith('[') || after.split(';', 1)[0]?.includes(String(method)));
 }
 
