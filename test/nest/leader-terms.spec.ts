@@ -33,7 +33,8 @@ describe('a term that is lost', () => {
     expect([jobs.lease?.signal.aborted, jobs.lease?.remaining()]).toEqual([true, 0]);
     jobs.run = async () => 'ended';
     jobs.gate.open();
-    expect(await call).toMatchObject({ name: 'LockLostError', result: 'worked and ended' });
+    const message = expect.stringMatching(/^Jobs\.work: /);
+    expect(await call).toMatchObject({ name: 'LockLostError', message, result: 'worked and ended' });
   });
 
   it.each<[string, (jobs: Jobs) => Observable<unknown>]>([

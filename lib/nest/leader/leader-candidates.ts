@@ -27,11 +27,16 @@ export class LeaderCandidates {
    * @throws {LockConfigError} if the name is not a valid key, or methods of one election differ in its options.
    */
   planFor(definition: LockDefinition, registered: Registered): LockPlan {
-    const { where, options, returns } = definition;
+    const { where, options, returns, className, method } = definition;
     const complete = completeDefaults(registered);
     const candidate = naming(where, () => this.candidateFor(definition, registered));
     return {
-      options: { ...complete, onLost: options.onLost ?? complete.onLost, onTimeout: 'skip' },
+      options: {
+        ...complete,
+        label: complete.label ?? `${className}.${String(method)}`,
+        onLost: options.onLost ?? complete.onLost,
+        onTimeout: 'skip',
+      },
       returns: returns ?? registered.options.defaults?.returns ?? 'promise',
       log: registered.log,
       name: candidate.key,
