@@ -51,6 +51,17 @@ describe('the key of a locked method', () => {
     expect(locks.keyOf(Stock, 'reduce', ...args)).toBe(acquired[0]);
   });
 
+  it('has no source text of a class whose name is a method of it', async () => {
+    class Named {
+      static name() {}
+      @DistributedLock()
+      async run() {}
+    }
+    const { acquired, get } = await boot({ providers: [Named] });
+    await get(Named).run();
+    expect(acquired).toEqual(['(anonymous).run-locks']);
+  });
+
   const own = (key: () => unknown): DistributedLockOptions => ({ key: key as () => string });
   it.each<[string, DistributedLockOptions, unknown[], RegExp]>([
     ['of a function', { paramLock: true }, ['a', () => 'b'], /Stock\.reduce: argument 1 is a function/],

@@ -95,6 +95,22 @@ describe('an app that is put together wrongly does not boot', () => {
     expect(error).toHaveProperty('message', expect.stringMatching(/Lost\.canActivate: no store .*"third"/));
   });
 
+  it('with a method whose key has no name: a symbol without a description', async () => {
+    const run = Symbol();
+    class Nameless {
+      @DistributedLock()
+      async [run]() {}
+    }
+    const error = await reasonOf(boot({ providers: [Nameless] }));
+    expect(error).toBeInstanceOf(LockConfigError);
+    expect(error).toHaveProperty('message', expect.stringMatching(/Nameless\.Symbol\(\): .* give a "value"\. \[LOCK_CONFIG_KEY\]$/));
+    class Named {
+      @DistributedLock({ value: 'named' })
+      async [run]() {}
+    }
+    await boot({ providers: [Named] });
+  });
+
   it.each([
     ['default', undefined],
     ['second', 'second'],

@@ -56,8 +56,10 @@ export function planLock(definition: LockDefinition, registered: Registered): Lo
   const { where, className, method, returns, options: own } = definition;
   const { log, options: ofModule } = registered;
   const { namespace = '', defaults = {} } = ofModule;
-  const path = `${className}.${typeof method === 'symbol' ? (method.description ?? '') : method}`;
+  const name = typeof method === 'symbol' ? (method.description ?? '') : method;
+  const path = `${className}.${name}`;
   const { prefix = defaults.prefix ?? '', value = defaults.value ?? path } = own;
+  if (name === '' && value === path) throw configError('KEY', `${where}: a symbol without a description makes no key: give a "value".`);
   if (prefix + value === '') throw configError('KEY', `${where}: the key is empty: give a "prefix" or a "value".`);
   // `key` and `paramLock` exclude each other, so a method that sets one of them ignores the defaults of both.
   const parts = own.key ?? own.paramLock ?? defaults.key ?? defaults.paramLock;

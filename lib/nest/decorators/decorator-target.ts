@@ -38,7 +38,9 @@ export function targetOf(
   if (isStandardContext(method)) {
     throw configError('METHOD', `${decorator} needs legacy decorators, as Nest does: set "experimentalDecorators" in tsconfig.json.`);
   }
-  const className = (typeof target === 'function' ? target.name : target.constructor.name) || '(anonymous)';
+  // A class may have a static method of this name.
+  const { name } = (typeof target === 'function' ? target : target.constructor) as { readonly name: unknown };
+  const className = (typeof name === 'string' && name) || '(anonymous)';
   if (method === undefined) {
     const place = typeof descriptor === 'number' ? `${className}'s constructor` : `class ${className}`;
     throw configError('METHOD', `${decorator} on ${place}: only methods can be locked, not whole classes and not parameters.`);
