@@ -80,11 +80,17 @@ describe.each(COMPILERS)('compiled by $name', ({ name: compiler, legacy, standar
     ['one that returns a string', `${lock()} buy(): string { return ''; }`, /Shop\.buy: the method is synchronous/],
     ['one that returns a list', `${lock()} buy(): Promise<string>[] { return []; }`, /Shop\.buy: the method is synchronous/],
     ['one that returns a class of its own', `${lock()} buy(): Receipt { return new Receipt(); }`, /Shop\.buy: the method is synchronous/],
+    [
+      'one that returns a Node stream',
+      `${lock()} buy(): Stream { return new Stream(); }`,
+      /Shop\.buy: not for a Node stream: declare AsyncIterable/,
+    ],
     ['an async one that is said to return an Observable', `${lock('observable')} async buy() {}`, /Shop\.buy: "returns" is "observable"/],
     ['an async generator that is said to return a Promise', `${lock('promise')} async *buy() {}`, /Shop\.buy: "returns" is "promise"/],
     ['one of which two decorators say different things', `${lock('observable')} ${lock('iterable')} buy() {}`, /"returns" is "observable"/],
   ])('a method that cannot be locked is refused when the class is defined: %s', (_what, method, message) => {
-    expect(refusal(`class Receipt {} class Shop { ${method} }`)).toMatch(message);
+    const classes = 'class Receipt {} class Stream { pipe() {} async *[Symbol.asyncIterator]() {} }';
+    expect(refusal(`${classes} class Shop { ${method} }`)).toMatch(message);
   });
 });
 

@@ -74,7 +74,8 @@ export function returnKindOf(
   lower: LockedMethod | undefined,
 ): ReturnKind | undefined {
   const ofLower = lower?.definition.returns;
-  const known = (lower?.joinPoint === method ? ofLower : KINDS[method.constructor.name]) ?? returns ?? ofLower ?? kindOfType(declared());
+  const known =
+    (lower?.joinPoint === method ? ofLower : KINDS[method.constructor.name]) ?? returns ?? ofLower ?? kindOfType(declared(), where);
   if (known === 'sync') {
     throw configError(
       'METHOD',
@@ -88,12 +89,14 @@ export function returnKindOf(
 }
 
 /** TypeScript emits `Object` or `Function` for a type that is no class or is imported by `import type`, and nothing if there is no type. */
-function kindOfType(declared: unknown): ReturnKind | 'sync' | undefined {
+function kindOfType(declared: unknown, where: string): ReturnKind | 'sync' | undefined {
   if (typeof declared !== 'function' || declared === Object || declared === Function) return undefined;
   const prototype = declared.prototype as object | undefined;
   if (!prototype) return undefined;
   if ('then' in prototype) return 'promise';
   if ('subscribe' in prototype) return 'observable';
-  if (Symbol.asyncIterator in prototype) return 'iterable';
-  return 'sync';
+  if (!(Symbol.asyncIterator in prototype)) return 'sync';
+  // The caller would find no `pipe` on what the lock returns.
+  if ('pipe' in prototype) throw configError('METHOD', `${where}: not for a Node stream: declare AsyncIterable, and returns: 'iterable'.`);
+  return 'iterable';
 }
