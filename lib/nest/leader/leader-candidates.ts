@@ -29,14 +29,10 @@ export class LeaderCandidates {
   planFor(definition: LockDefinition, registered: Registered): LockPlan {
     const { where, options, returns, className, method } = definition;
     const complete = completeDefaults(registered);
+    const { label = `${className}.${String(method)}` } = complete;
     const candidate = naming(where, () => this.candidateFor(definition, registered));
     return {
-      options: {
-        ...complete,
-        label: complete.label ?? `${className}.${String(method)}`,
-        onLost: options.onLost ?? complete.onLost,
-        onTimeout: 'skip',
-      },
+      options: { ...complete, label, onLost: options.onLost ?? complete.onLost, onTimeout: 'skip' },
       returns: returns ?? registered.options.defaults?.returns ?? 'promise',
       log: registered.log,
       name: candidate.key,
