@@ -57,7 +57,7 @@ describe('the key of a locked method', () => {
       @DistributedLock()
       async run() {}
     }
-    const { acquired, get } = await boot({ providers: [Named] });
+    const { acquired, get } = await boot({ providers: [Named as never] });
     await get(Named).run();
     expect(acquired).toEqual(['(anonymous).run-locks']);
   });
