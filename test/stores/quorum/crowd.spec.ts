@@ -37,9 +37,9 @@ it.each([
     expect(Number(await redis.get('counter'))).toBe(sections);
     const tokens = done.flatMap((each) => each.tokens);
     expect(new Set(tokens).size).toBe(sections);
-    // At the start all ask at once, before anybody waits in line.
+    // At the start all ask at once, before anybody waits in line; on a busy machine the second vote of a process can be split, too.
     const split = done.reduce((sum, { splitVotes }) => sum + splitVotes, 0);
     process.stderr.write(`${split} split votes in ${sections} sections\n`);
-    expect(split).toBeLessThanOrEqual(processes);
+    expect(split).toBeLessThanOrEqual(2 * processes);
   },
 );
