@@ -16,6 +16,8 @@ export type Take = <Event extends Exclude<keyof Messages, 'end'>>(event: Event, 
 const RETRY = 15_000;
 /** The server says something each second: after so long without it, the connection is not alive, whatever the browser says. */
 const SILENCE = 5_000;
+/** A question without an answer is asked again then. A search takes ten seconds at most. */
+const LONGEST_ANSWER = 12_000;
 const EVENTS = ['hello', 'delta', 'stats', 'notes'] as const;
 const REFUSALS: Record<number, string> = {
   403: 'You have no right to do this.',
@@ -81,7 +83,10 @@ export function serverAt(base: string): Server {
 /** @param isStream whether only the status counts. @throws an error whose message can be shown. */
 async function ask<T>(url: string, order?: unknown, isStream = false): Promise<T> {
   const headers = { 'x-lock-dashboard': '1', 'content-type': 'application/json' };
-  const options = order === undefined ? { headers } : { headers, method: 'POST', body: JSON.stringify(order) };
+  const options =
+    order === undefined
+      ? { headers, signal: AbortSignal.timeout(LONGEST_ANSWER) }
+      : { headers, method: 'POST', body: JSON.stringify(order) };
   const response = await fetch(url, options).catch(() => {
     throw new Error(`The server does not answer${order === undefined ? '.' : ': it is unknown whether anything was done.'}`);
   });

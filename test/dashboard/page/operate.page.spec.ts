@@ -233,6 +233,15 @@ it('the drawer shows the whole queue, the chain, and the trace of the holder', a
   expect(page.url()).toBe(`${server.url}/?store=default&key=stock%3A9`);
 });
 
+it('a key whose question gets no answer is asked for again', async () => {
+  let asked = 0;
+  const server = await tabs.serve({ rows: [row('order:1')], isDeaf: () => asked++ === 0 });
+  const page = await tabs.open(server.url);
+  await page.locator('#rows tbody button', { hasText: 'order:1' }).click();
+  await page.locator('#drawer').getByText('Holders: 1').waitFor();
+  expect(asked).toBe(2);
+});
+
 it('a key is copied as text, for a chat', async () => {
   const server = await tabs.serve({ rows: [row('order:42')], hello: { runbookUrl: 'https://wiki.test/{label}' } });
   const page = await tabs.open(`${server.url}?store=default&key=order:42`, { permissions: ['clipboard-read', 'clipboard-write'] });

@@ -27,6 +27,8 @@ export interface Play {
   rows?: Row[];
   key?: (name: RowName) => Partial<KeyAnswer>;
   find?: () => FindAnswer;
+  /** A question for a key gets no answer. */
+  isDeaf?: () => boolean;
   /** Why it refuses the stream. */
   refusal?: () => { status: number; message: string } | undefined;
   /** A proxy holds the stream back. */
@@ -90,6 +92,7 @@ export async function startPageServer(play: Play = {}): Promise<PageServer> {
       send(response, 'stats', said);
     },
     'GET /ops/locks/key': (_request, response, query) => {
+      if (play.isDeaf?.()) return;
       const name = { store: query.get('store') ?? '', key: query.get('key') ?? '' };
       const row = rows.get(name.key) ?? { ...name, kind: 'free', holder: null, holders: 0, waiters: 0, waitingSince: null, waitingIn: [] };
       json(response, keyAnswer(row, { at: Date.now(), ...play.key?.(name) }));
