@@ -124,7 +124,7 @@ export class Member {
       if (age >= quarantine) return undefined;
       const known = `it may have forgotten what was before the last ${Math.max(0, Math.floor(age / 1000))} s`;
       const message = `${title} does not vote yet: ${known}, and the quarantine is ${quarantine / 1000} s.`;
-      return new StoreError(message, { key, transient: true });
+      return new StoreError(message, { key, transient: true, isRefusal: true });
     } catch (cause) {
       return this.failed(asStoreError(cause, key));
     }

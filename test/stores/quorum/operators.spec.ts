@@ -24,6 +24,13 @@ async function without<T>(count: number, work: () => Promise<T>): Promise<T> {
   }
 }
 
+it('a quorum whose members do not vote yet is not healthy, though they answer', async () => {
+  const early = setting.open({ ...patient, quarantine: 3_600_000 });
+  expect(await rejection(early.acquire(setting.newKey(), { waitTimeout: 0 }))).toBeInstanceOf(QuorumError);
+  const { isUp, error } = await early.health();
+  expect([isUp, String(error)]).toEqual([false, expect.stringContaining('does not vote yet')]);
+});
+
 describe('while one of three members is away', () => {
   it('operators see the holder and the waiters of a key, and take it', async () => {
     const key = setting.newKey();
