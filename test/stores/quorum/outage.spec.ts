@@ -87,8 +87,10 @@ describe('a member remembers', () => {
     const store = open();
     expect(await bornAt(store)).toBeGreaterThanOrEqual(start);
     await eventually(async () => (await open().remembers!()) >= 300);
+    // Each connection rounds by its own round trip.
+    const before = await store.remembers!();
     await setting.servers[0]!.client().del(KEY);
-    expect(await store.remembers!()).toBeGreaterThanOrEqual(300);
+    expect(await store.remembers!()).toBeGreaterThanOrEqual(before);
   });
 
   it('nothing from before its start: a store does not go by an earlier answer', async () => {
