@@ -71,7 +71,8 @@ export class LeaderElection {
     this.where = `Leader election "${mutex.key}"`;
     checkOptions(options, this.where, ELECTION_CHECKS);
     const { keyTimeout, retryInterval, maxHold } = { ...defaults, maxHold: undefined, ...defined(options) };
-    this.terms = { ...defaults, label, keyTimeout, retryInterval, maxHold, minHold: 0, fair: true, waitTimeout: Infinity, isStandby: true };
+    const fixed = { minHold: 0, renew: true, fair: true, waitTimeout: Infinity, isStandby: true };
+    this.terms = { ...defaults, label, keyTimeout, retryInterval, maxHold, ...fixed };
     this.events = runtime.events.forOther<LeaderEvents>();
   }
 

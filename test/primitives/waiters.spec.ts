@@ -12,6 +12,7 @@ import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { getEventListeners } from 'node:events';
 import { gate } from '../../lib/testing/store/gate.js';
 import { rejection } from '../../lib/testing/store/rejection.js';
+import { candidate, elected } from '../contract/candidates.js';
 import { eventually } from '../support/eventually.js';
 import { renewing } from '../../lib/testing/store/renewing.js';
 import { pause } from '../support/time.js';
@@ -170,6 +171,18 @@ describe('a candidate whose inbox does not open', () => {
     expect(work).not.toHaveBeenCalled();
     await lease.release();
     expect(await leader.tryAcquire('shop-leader')).not.toBeNull();
+  });
+});
+
+describe('a leader', () => {
+  it('keeps its term while it works, also where the defaults of the Locks do not renew', async () => {
+    const locks = new Locks(memoryStore(), { logger: false, defaults: { renew: false, keyTimeout: 1000 } });
+    opened.push(locks);
+    const leader = candidate(locks.leaderElection('shop'));
+    const term = await elected(leader);
+    await pause(5000);
+    expect([leader.terms.length, term.signal.aborted]).toEqual([1, false]);
+    await leader.election.resign();
   });
 });
 
