@@ -189,6 +189,20 @@ describe('metrics', () => {
     await (await waiter).release();
   });
 
+  it('count no standby of an election as a caller that waits', async () => {
+    const locks = open();
+    const leader = await locks.acquire('shop-leader');
+    const election = locks.leaderElection('shop');
+    const standby = election.run(() => Promise.resolve()).catch(() => undefined);
+    const caller = locks.acquire('shop-leader', { waitTimeout: 60_000, reentrant: false });
+    await eventually(async () => (await locks.inspect('shop-leader')).waiters.flatMap(({ told }) => told ?? []).length === 2);
+    expect([await count('waiting'), await count('leader')]).toEqual([1, 0]);
+    await leader.release();
+    await election.resign();
+    await (await caller).release();
+    await standby;
+  });
+
   it('say that waiters poll only while the store has refused one of them and sends no messages', async () => {
     const store = memoryStore();
     const wakeUps = { isOpen: false, open: () => Promise.resolve(), listen: () => () => undefined };

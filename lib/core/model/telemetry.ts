@@ -1,5 +1,5 @@
 import type { LockError } from './errors.js';
-import type { LockEvents, LockKindName, LockListener } from './events.js';
+import type { LockEvent, LockEvents, LockKindName, LockListener } from './events.js';
 
 /** Receives what locks do: `prometheus()` or `openTelemetry()`. If it fails, the result of a lock does not change. */
 export interface Telemetry {
@@ -25,7 +25,7 @@ export interface TelemetrySource {
   on<E extends keyof LockEvents>(event: E, listener: LockListener<E>): () => void;
   /** The leases that this process holds now. */
   held(): Iterable<ObservedCall>;
-  /** The callers of this process that found their key taken, and wait now. */
+  /** The callers of this process that found their key taken, and wait now, without the standbys of elections. */
   waiting(): Iterable<ObservedCall>;
   /** The elections in which this process is a candidate, and whether it leads. */
   elections(): Iterable<{ readonly name: string; readonly leads: boolean }>;
@@ -65,7 +65,7 @@ export interface ObservedLease {
 /** Follows each call that asks for a key. Its methods must not throw. */
 export interface CallTracing {
   /** Called in the async context of the call; `undefined`: this call is not followed. */
-  begin(call: { readonly key: string; readonly kind: LockKindName; readonly label: string | undefined }): CallTrace | undefined;
+  begin(call: LockEvent): CallTrace | undefined;
   /** Runs the body of the call whose lease this is. */
   run<T>(lease: ObservedLease, body: () => T): T;
 }

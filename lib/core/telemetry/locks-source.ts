@@ -4,7 +4,6 @@ import type { LockEvents, LockListener } from '../model/events.js';
 import type { ObservedCall, TelemetrySource } from '../model/telemetry.js';
 import { now } from '../util/clock.js';
 import type { LockQueue } from '../waiting/lock-queue.js';
-import type { LockQueues } from '../waiting/lock-queues.js';
 
 const ELECTION = /-leader$/;
 
@@ -14,11 +13,7 @@ const waitsAtStore = ({ contenders, refusedLast }: LockQueue): boolean =>
 
 /** Counts leases and waiters when it is asked: it keeps no list that could drift. */
 export class LocksSource implements TelemetrySource {
-  private readonly queues: LockQueues;
-
-  constructor(private readonly engine: Engine) {
-    this.queues = engine.queues;
-  }
+  constructor(private readonly engine: Engine) {}
 
   get store(): string {
     return this.engine.store.name;
@@ -27,23 +22,23 @@ export class LocksSource implements TelemetrySource {
   get isSubscribed(): boolean | undefined {
     const { wakeUps } = this.engine.store.mutex;
     if (!wakeUps || wakeUps.state === 'polling') return undefined;
-    return wakeUps.isOpen || !this.queues.all.some(waitsAtStore);
+    return wakeUps.isOpen || !this.engine.queues.all.some(waitsAtStore);
   }
 
   on<E extends keyof LockEvents>(event: E, listener: LockListener<E>): () => void {
-    return this.queues.runtime.events.on(event, listener);
+    return this.engine.runtime.events.on(event, listener);
   }
 
   held(): ObservedCall[] {
     const time = now();
-    return watchdog.tenuresOf(this.queues.runtime).map(({ kind, turn }) => ({ kind, label: turn.label, age: time - turn.grantedAt }));
+    return watchdog.tenuresOf(this.engine.runtime).map(({ kind, turn }) => ({ kind, label: turn.label, age: time - turn.grantedAt }));
   }
 
   waiting(): ObservedCall[] {
     const calls: ObservedCall[] = [];
-    for (const queue of this.queues.all) {
+    for (const queue of this.engine.queues.all) {
       for (const { isWaiting, settings, waited } of queue.waiting) {
-        if (isWaiting) calls.push({ kind: settings.kind, label: settings.options.label, age: waited });
+        if (isWaiting && !settings.options.isStandby) calls.push({ kind: settings.kind, label: settings.options.label, age: waited });
       }
     }
     return calls;
@@ -59,6 +54,6 @@ export class LocksSource implements TelemetrySource {
   }
 
   warn(message: string): void {
-    this.queues.runtime.events.warn('NDL_TELEMETRY', message, { once: message });
+    this.engine.runtime.events.warn('NDL_TELEMETRY', message, { once: message });
   }
 }
