@@ -4,7 +4,7 @@ import { refusal, type App } from './app.js';
 import { makeDialog, type Target } from './dialog.js';
 import { makeDrawer } from './drawer.js';
 import { makeGraph } from './graph.js';
-import { alertList, answering, costList, eventList, leaderList, numbers, processList } from './sections.js';
+import { adviceList, alertList, answering, costList, eventList, leaderList, numbers, processList } from './sections.js';
 import type { Server, Take } from './server.js';
 import { apply, columns, emptyData, filters, freshAlerts, idOf, readAddress, writeAddress, type Column, type View } from './state.js';
 import { keepStream } from './stream.js';
@@ -55,10 +55,8 @@ export function startPage(server: Server): void {
     apply[event](data, message, Date.now());
     heardAt = Date.now() + data.offset;
     if (event === 'stats') {
-      const fresh = freshAlerts(
-        spoken,
-        data.stats.alerts.filter(({ kind }) => kind !== 'doctor'),
-      );
+      const alerts = data.stats.alerts.filter(({ kind }) => kind !== 'doctor');
+      const fresh = freshAlerts(spoken, alerts);
       if (fresh.length > 0) announcement = fresh.map(({ text }) => text);
     }
     app.version++;
@@ -73,7 +71,7 @@ export function startPage(server: Server): void {
     table.drawn();
   }
 
-  let still: { version: number; view: View; parts: TemplateResult[] } | undefined;
+  let still: { version: number; view: View; parts: (TemplateResult | typeof nothing)[] } | undefined;
 
   function template(): TemplateResult {
     const { version, view } = app;
@@ -83,7 +81,15 @@ export function startPage(server: Server): void {
       still = {
         version,
         view,
-        parts: [alertList(app), numbers(app), eventList(app), costList(app, table.rows()), leaderList(app), processList(app)],
+        parts: [
+          alertList(app),
+          numbers(app),
+          adviceList(app),
+          eventList(app),
+          costList(app, table.rows()),
+          leaderList(app),
+          processList(app),
+        ],
       };
     }
     const [alerts, top, ...lists] = still.parts;

@@ -23,15 +23,25 @@ export function noteLine({ at, firstAt, count, event, by, label, process, reason
   return html`<li><time>${end}</time> <b>${WORDS[event]}</b>${times} ${link} ${label && visible(label)} ${visible(process)}${by && ` by ${visible(by)}`}${reason && `: ${visible(reason)}`}</li>`;
 }
 
-/** The alarms of now, and the advice of the doctor, which may stay. */
+/** The alarms of now. Without one there is a line of the same height, so that the first alarm does not move the table below a pointer. */
 export function alertList(app: App): TemplateResult {
-  const alerts = app.data.stats.alerts.filter(({ kind }) => kind !== 'doctor');
-  const advice = app.data.stats.alerts.filter(({ kind }) => kind === 'doctor');
+  const { stats } = app.data;
+  const alerts = stats.alerts.filter(({ kind }) => kind !== 'doctor');
+  const calm = html`<li class="none">${Object.keys(stats.latency).length > 0 ? 'No alarm.' : '…'}</li>`;
   const events = html`<button class="link" @click=${() => app.show({ notes: 'lost' })}>Show</button>`;
   return html`<ul class="alerts">
-      ${alerts.map(({ kind, text, row }) => html`<li>⚠ ${visibleLong(text)} ${kind === 'lost' ? events : row && keyLink(app, row, `Show ${row.key}`)}</li>`)}
-    </ul>
-    ${advice.length > 0 ? html`<details class="advice"><summary>Advice of the doctor: ${advice.length}</summary><ul>${advice.map(({ text }) => html`<li>${visibleLong(text)}</li>`)}</ul></details>` : nothing}`;
+    ${alerts.length === 0 ? calm : alerts.map(({ kind, text, row }) => html`<li>⚠ ${visibleLong(text)} ${kind === 'lost' ? events : row && keyLink(app, row, `Show ${row.key}`)}</li>`)}
+  </ul>`;
+}
+
+/** The advice of the doctor, below the table: it comes late, and may stay. */
+export function adviceList({ data }: App): TemplateResult | typeof nothing {
+  const advice = data.stats.alerts.filter(({ kind }) => kind === 'doctor');
+  if (advice.length === 0) return nothing;
+  return html`<details class="advice">
+    <summary>Advice of the doctor: ${advice.length}</summary>
+    <ul>${advice.map(({ text }) => html`<li>${visibleLong(text)}</li>`)}</ul>
+  </details>`;
 }
 
 /** An alert has several names, each of which may be long. */

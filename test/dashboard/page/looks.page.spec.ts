@@ -74,7 +74,7 @@ describe.each(['light', 'dark'] as const)('in %s colours', (colorScheme) => {
     expect(await page.evaluate('document.documentElement.scrollWidth <= innerWidth')).toBe(true);
   });
 
-  it('it is as in the documentation', async () => {
+  it('it looks like the screenshot in the documentation', async () => {
     const page = await tabs.open(`${(await tabs.serve()).url}/demo`, { colorScheme, deviceScaleFactor: 2 });
     await page.locator('.alerts li').nth(1).waitFor();
     await eventually(async () => (await keysOn(page)).length > 30);

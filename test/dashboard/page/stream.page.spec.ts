@@ -162,6 +162,27 @@ it('advice of the doctor is one line that folds, beside what is wrong now', asyn
   expect(await page.getByText('no append-only file').isVisible()).toBe(false);
 });
 
+it('neither the first alarm nor the advice of the doctor moves the table, so no click misses its row', async () => {
+  const server = await tabs.serve({ rows: [row('a'), row('b')] });
+  const page = await tabs.open(server.url);
+  const latency = { default: 1 };
+  server.say('stats', stats({ latency }));
+  await page.getByText('No alarm.').waitFor();
+  const button = page.locator('#rows tbody button', { hasText: 'b' });
+  const { x, y } = (await button.boundingBox())!;
+  await page.mouse.move(x + 2, y + 2);
+  await page.mouse.down();
+  const alerts = [
+    { kind: 'silent', text: 'a@1 has stopped answering' },
+    { kind: 'doctor', text: 'no append-only file' },
+  ] as const;
+  server.say('stats', stats({ latency, alerts }));
+  await page.locator('.alerts', { hasText: 'a@1' }).waitFor();
+  await page.getByText('Advice of the doctor: 1').waitFor();
+  await page.mouse.up();
+  await page.locator('#drawer h2', { hasText: 'b' }).waitFor();
+});
+
 it('a page of another version says so', async () => {
   const page = await tabs.open((await tabs.serve({ hello: { version: 1 as never } })).url);
   await page.getByText('The server has another version by now.').waitFor();
