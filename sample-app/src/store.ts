@@ -34,7 +34,11 @@ export function lockStore(): LockStore {
 
 export function stockStore(): StockStore {
   if (url.protocol === 'file:') return new FileStockStore(join(fileURLToPath(url), 'stock'));
-  if (url.protocol.startsWith('postgres')) return new PostgresStockStore(new Pool({ connectionString: url.href, max: 20 }));
+  if (url.protocol.startsWith('postgres')) {
+    const pool = new Pool({ connectionString: url.href, max: 20 });
+    pool.on('error', (error) => console.error(error)); // of an idle connection: without a listener it ends the process
+    return new PostgresStockStore(pool);
+  }
   return new RedisStockStore(url.protocol === 'redis-cluster:' ? new Cluster([nodeOf(url)]) : new Redis(url.href));
 }
 

@@ -36,7 +36,7 @@ export class SalesProcessor extends WorkerHost {
   }
 
   @OnWorkerEvent('failed')
-  @DistributedLock({ value: 'sales-report', keyTimeout: 10_000, onTimeout: 'skip' })
+  @DistributedLock({ value: 'sales-report', keyTimeout: 10_000, waitTimeout: 60_000, onTimeout: 'skip' })
   async onFailed(job: Job<Sale>, error: Error): Promise<void> {
     this.sales.failures.push(`${job.data.sku}: ${error.message}`);
   }

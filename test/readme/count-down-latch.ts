@@ -8,7 +8,7 @@ export class NightlyImport {
     private readonly load: (part: string) => Promise<void>,
   ) {}
 
-  /** Called before the parts are distributed. `false`: another instance has already begun this night. */
+  /** Called before the parts are distributed. `false`: another instance has begun, and parts are missing. Once all are loaded, it begins again. */
   async begin(night: string, parts: string[]): Promise<boolean> {
     return this.latch(night).trySetCount(parts.length);
   }

@@ -8,7 +8,6 @@ const url = process.env.REDIS_URL ?? 'redis://localhost:6379';
 
 @Module({
   imports: [
-    // Before BullModule: at shutdown the workers close first, and the locks after them.
     DistributedLockModule.forRoot({ store: redisStore({ url }), namespace: 'bullmq:' }),
     BullModule.forRoot({ connection: { url } }),
     BullModule.registerQueue({ name: 'payments' }),

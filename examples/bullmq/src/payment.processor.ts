@@ -1,5 +1,5 @@
 import { Processor, WorkerHost } from '@nestjs/bullmq';
-import type { OnApplicationShutdown } from '@nestjs/common';
+import type { OnModuleDestroy } from '@nestjs/common';
 import type { Job } from 'bullmq';
 import { Redis } from 'ioredis';
 import { DistributedLock } from 'nestjs-distributed-lock';
@@ -11,7 +11,7 @@ export interface Payment {
 }
 
 @Processor('payments', { concurrency: 10 })
-export class PaymentProcessor extends WorkerHost implements OnApplicationShutdown {
+export class PaymentProcessor extends WorkerHost implements OnModuleDestroy {
   private readonly redis = new Redis(process.env.REDIS_URL ?? 'redis://localhost:6379');
 
   // Jobs of one account run one after the other, on whichever worker. Jobs of other accounts run beside them.
@@ -23,7 +23,9 @@ export class PaymentProcessor extends WorkerHost implements OnApplicationShutdow
     return balance + amount;
   }
 
-  async onApplicationShutdown(): Promise<void> {
+  // The first step of a shutdown. Jobs that run, or wait for their account, end while the locks and Redis are still there.
+  async onModuleDestroy(): Promise<void> {
+    await this.worker.close();
     await this.redis.quit();
   }
 }

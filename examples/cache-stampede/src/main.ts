@@ -1,7 +1,7 @@
 import { Controller, Get, Module, type OnApplicationShutdown } from '@nestjs/common';
-import { NestFactory } from '@nestjs/core';
+import { APP_FILTER, NestFactory } from '@nestjs/core';
 import { Redis } from 'ioredis';
-import { DistributedLock, DistributedLockModule } from 'nestjs-distributed-lock';
+import { DistributedLock, DistributedLockModule, LockExceptionFilter } from 'nestjs-distributed-lock';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { setTimeout as pause } from 'node:timers/promises';
 
@@ -51,7 +51,11 @@ export class ReportController implements OnApplicationShutdown {
   }
 }
 
-@Module({ imports: [DistributedLockModule.forRoot({ store: redisStore({ url }) })], controllers: [ReportController] })
+@Module({
+  imports: [DistributedLockModule.forRoot({ store: redisStore({ url }) })],
+  controllers: [ReportController],
+  providers: [{ provide: APP_FILTER, useClass: LockExceptionFilter }], // 423 and 503 in place of 500
+})
 class AppModule {}
 
 const app = await NestFactory.create(AppModule);

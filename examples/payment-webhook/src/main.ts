@@ -16,14 +16,15 @@ interface PaymentEvent {
 
 @Controller()
 export class PaymentController implements OnModuleInit, OnApplicationShutdown {
-  private readonly db = new Pool({ connectionString: url });
+  // The error of an idle connection would end the process without a listener.
+  private readonly db = new Pool({ connectionString: url }).on('error', (error) => console.error(error));
 
   async onModuleInit(): Promise<void> {
     const table = 'CREATE TABLE IF NOT EXISTS bookings (event text PRIMARY KEY, account text NOT NULL, amount int NOT NULL)';
     await this.db.query(`BEGIN; SELECT pg_advisory_xact_lock(1); ${table}; COMMIT`);
   }
 
-  // The lock: of two deliveries one waits, and then finds the booking. Without it both would ask the provider, and send a mail.
+  // The lock: of two deliveries one waits, and then finds the booking. Without it both would ask the provider.
   // `waitTimeout` is shorter than what the provider waits for an answer: after a 423 it delivers the event again.
   @Post('webhook')
   @HttpCode(200)

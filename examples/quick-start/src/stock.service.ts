@@ -8,7 +8,7 @@ export class StockService implements OnApplicationShutdown {
   private readonly redis = new Redis(process.env.REDIS_URL ?? 'redis://localhost:6379');
 
   // Buyers of one product wait for each other, on all instances; buyers of another do not wait. Without this line two buyers read the same number.
-  @DistributedLock({ key: (sku: string) => sku, waitTimeout: 5_000 })
+  @DistributedLock({ value: 'stock', key: (sku: string) => sku, waitTimeout: 5_000 })
   async buy(sku: string): Promise<number> {
     const left = Number(await this.redis.get(`stock:${sku}`));
     if (left === 0) throw new ConflictException(`There is no ${sku} left.`);
@@ -17,6 +17,8 @@ export class StockService implements OnApplicationShutdown {
     return left - 1;
   }
 
+  // The same lock: a sale that has read the old number would overwrite the new one.
+  @DistributedLock({ value: 'stock', key: (sku: string) => sku, waitTimeout: 5_000 })
   async fill(sku: string, units: number): Promise<void> {
     await this.redis.set(`stock:${sku}`, units);
   }

@@ -16,8 +16,8 @@ export interface Receipt {
 const shelfLock = {
   value: 'stock',
   key: (sku: string) => sku,
-  // No limit: a buyer waits until it is served, and none is sent away because others were faster. Where a proxy gives up after 30 s, set
-  // `waitTimeout: 20_000` instead: a buyer that waits longer gets a 423. The default is to wait for 1 to 2 s.
+  // For the demo: no limit, so that a buyer waits until it is served. Behind a proxy that gives up after 30 s, set `waitTimeout: 20_000` instead:
+  // a buyer that waits longer gets a 423. The default is to wait for 1 to 2 s.
   retryCount: 0,
 };
 
