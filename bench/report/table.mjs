@@ -1,4 +1,4 @@
-// Markdown: the medians, below them every round, and what the server was asked.
+// Markdown: the medians of the rounds.
 import { markdownTable } from '../../scripts/table.mjs';
 import { isPeer, OURS } from '../contestants/lineup.mjs';
 import { sum } from '../measure/statistics.mjs';
@@ -29,23 +29,6 @@ export function tableOf({ title, network, roundTrip, columns, rows, rounds, peer
   ].join('\n');
 }
 
-export const detailsOf = ({ columns, rows }) =>
-  [
-    '<details><summary>Every round</summary>',
-    '',
-    markdownTable(
-      ['', 'round', ...columns.map((column) => column.title)],
-      'l'.padEnd(columns.length + 2, 'r'),
-      rows.flatMap((row) =>
-        row.rounds.map((round, i) => [row.contestant, i + 1, ...columns.map(({ key, digits }) => number(round[key], digits))]),
-      ),
-    ),
-    '',
-    '</details>',
-    '',
-    ...commandsOf(rows),
-  ].join('\n');
-
 const roundsOf = (rounds, peersOnce) =>
   rounds === 1 ? '1 round' : `median of ${rounds} rounds (least–most)${peersOnce ? '; the other libraries have one' : ''}`;
 
@@ -70,24 +53,6 @@ function remarks(rows) {
     ].filter(Boolean);
   });
   return lines.length > 0 ? [...lines, ''] : [];
-}
-
-function commandsOf(rows) {
-  const lines = rows.flatMap(({ contestant, rounds }) => {
-    const commands = Object.entries(rounds.at(-1).commands ?? {}).sort(([, a], [, b]) => b - a);
-    return commands.length > 0 ? [`- ${contestant}: ${commands.map(([name, calls]) => `${name} ${number(calls)}`).join(', ')}`] : [];
-  });
-  if (lines.length === 0) return [];
-  return [
-    '<details><summary>INFO commandstats, last round</summary>',
-    '',
-    'With what scripts call inside the server.',
-    '',
-    ...lines,
-    '',
-    '</details>',
-    '',
-  ];
 }
 
 /** What the number of a chart says to a user. */
