@@ -1,5 +1,5 @@
 /** Messages between the server of the dashboard and its page. Times are milliseconds since 1970 by the clock of the server. */
-import type { KeyKind, ProcessReport } from '../core/model/key-report.js';
+import type { KeyKind, OwnerParts, ProcessReport } from '../core/model/key-report.js';
 
 /** The version of these messages: a page of another one is loaded again. */
 export const VERSION = 2;
@@ -23,11 +23,8 @@ export interface Row extends RowName {
   readonly waitingIn: readonly string[];
 }
 
-export interface Party {
+export interface Party extends OwnerParts {
   readonly owner: string;
-  readonly app: string;
-  readonly host: string;
-  readonly pid: number;
   readonly label: string | null;
   readonly since: number | null;
   readonly token: number | null;

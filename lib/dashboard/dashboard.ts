@@ -192,16 +192,8 @@ export class Dashboard {
   }
 
   private note(store: string, key: string, event: Note['event'], by: string | null, reason: string): void {
-    this.hub.noted(store, {
-      event,
-      key,
-      reason,
-      at: new Date(),
-      app: 'dashboard',
-      host: hostname(),
-      pid: process.pid,
-      ...(by !== null && { by }),
-    });
+    const here = { app: 'dashboard', host: hostname(), pid: process.pid };
+    this.hub.noted(store, { event, key, reason, at: new Date(), ...here, by: by ?? undefined });
   }
 
   private waiterAnswers({ owner, app, host, pid, since, holding, told }: KeyWaiter): WaiterAnswer[] {
@@ -224,7 +216,7 @@ export class Dashboard {
       const uuids = next.holders.map(({ owner }) => partsOf(owner)?.uuid);
       const isHeldBy = ({ told, holding }: KeyWaiter): boolean =>
         [...holding, ...(told ?? []).flatMap((each) => each.holding)].some(({ uuid }) => uuids.includes(uuid));
-      next = this.hub.reportsOf(store).find(({ waiters }) => waiters.some(isHeldBy));
+      next = this.hub.followerOf(store)?.reports.find(({ waiters }) => waiters.some(isHeldBy));
       if (next && chain.includes(next.key)) chain.push(next.key);
     }
     return chain.map((key) => ({ store, key: this.nameOf(key) }));

@@ -3,6 +3,7 @@ import type { KeyEvent, KeyReport } from '../core/model/key-report.js';
 import { processOf } from '../core/model/owner.js';
 import { onAbort } from '../core/util/abort.js';
 import { after, idle, now } from '../core/util/clock.js';
+import { inParts } from '../core/util/in-parts.js';
 import type { Locks } from '../locks.js';
 import type { WatchedEvent } from '../operate/other-processes.js';
 import { SeenTwice } from '../operate/wait-graph.js';
@@ -219,13 +220,9 @@ export class Follower {
     if (this.isAsking) return;
     this.isAsking = true;
     const asked = this.contended.slice(0, MOST_ASKED);
-    const parts: string[][] = [];
-    for (const [index, live] of asked.entries()) {
-      live.askedAt = now();
-      if (index % TOGETHER === 0) parts.push([]);
-      parts.at(-1)?.push(live.key);
-    }
-    await Promise.all(parts.map((keys) => this.ask(keys)));
+    for (const live of asked) live.askedAt = now();
+    const parts = inParts(asked, [TOGETHER], () => [1]);
+    await Promise.all(parts.map((part) => this.ask(part.map(({ key }) => key))));
     this.isAsking = false;
     this.findDeadlocks();
   }

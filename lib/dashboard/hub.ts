@@ -104,11 +104,6 @@ export class Hub {
     return this.notes.of(store, name);
   }
 
-  /** The last reports of the keys that somebody waits for. */
-  reportsOf(store: string): KeyReport[] {
-    return this.followers.get(store)?.reports ?? [];
-  }
-
   /** A report of a key that was asked for at some time, for all pages. */
   reported(store: string, report: KeyReport, askedAt: number): void {
     if (this.followers.has(store)) this.table.replace(store, report, askedAt);

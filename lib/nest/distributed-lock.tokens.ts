@@ -3,8 +3,6 @@ import { EXCHANGED } from '../core/util/process-wide.js';
 
 // All tokens use Symbol.for, so that two copies of this package in one process share them.
 
-export { EXCHANGED };
-
 /** The injection token of the interceptor that the join point calls. */
 export const INTERCEPTOR = Symbol.for(`nestjs-distributed-lock:interceptor:${EXCHANGED}`);
 

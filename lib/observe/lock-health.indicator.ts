@@ -16,21 +16,13 @@ export interface LockHealthOptions {
 }
 
 /** The part of a health check's result that describes the locks. Times are milliseconds. */
-export interface LockHealthData {
+export interface LockHealthData extends Pick<LocksHealth, 'wakeUps' | 'held' | 'waiting' | 'oldestWait'> {
   /** How long the store took to answer; left out if it did not. */
   readonly roundTrip?: number;
   /** Why the store does not answer, if it does not. */
   readonly message?: string;
   /** Functions that work, but worse than they should; left out if there are none. */
   readonly degraded?: readonly string[];
-  /** Whether waiters are woken; else they poll. */
-  readonly wakeUps: boolean;
-  /** Keys that this process holds. */
-  readonly held: number;
-  /** Callers of this process that wait. */
-  readonly waiting: number;
-  /** How long the first of them has waited. */
-  readonly oldestWait: number;
 }
 
 /** A result as Terminus 10, 11 and 12 take it. */

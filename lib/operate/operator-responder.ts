@@ -103,12 +103,9 @@ export class OperatorResponder {
   /** Sends past events. Later ones are sent as they happen. */
   private tellPast(questions: readonly Question[]): void {
     this.feed.watch();
-    if (this.past.all.length > 0) {
-      void this.tell(
-        this.past.all,
-        questions.map(({ id }) => id),
-      );
-    }
+    const { all } = this.past;
+    const ids = questions.map(({ id }) => id);
+    if (all.length > 0) void this.tell(all, ids);
   }
 
   private tell(all: readonly SentEvent[], ids?: readonly string[], dropped = 0): Promise<unknown> {

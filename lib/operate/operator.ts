@@ -27,12 +27,7 @@ const WATCH_CHECKS: Checks = {
   pattern: (value) => (typeof value === 'string' && value !== '' ? undefined : 'a string that is not empty'),
   signal: ACQUIRE_CHECKS.signal,
 };
-const LIST_CHECKS: Checks = {
-  ...WATCH_CHECKS,
-  state: oneOf(...Object.keys(STATES)),
-  olderThan: integerFrom(0),
-  limit: integerFrom(1),
-};
+const LIST_CHECKS: Checks = { ...WATCH_CHECKS, state: oneOf(...Object.keys(STATES)), olderThan: integerFrom(0), limit: integerFrom(1) };
 /** With these limits a request is never longer than what processes read. */
 const textOf =
   (least: number, most: number) =>

@@ -99,7 +99,7 @@ type Permitted<Permits extends number> = `${Permits}` extends '0' | `-${string}`
 /** Options of a semaphore. */
 export interface SemaphoreOptions<Permits extends number = number> {
   /**
-   * How many permits there are, from 1. A request with another number changes it for all. Leases that exceed a smaller number are kept.
+   * How many permits there are, from 1 to 1,000,000. A request with another number changes it for all. Leases that exceed a smaller number are kept.
    */
   permits: Permitted<Permits>;
   /** How many permits one lease takes, all or none. Default 1. */

@@ -40,7 +40,7 @@ export interface Lock<L extends Lease = Lease> {
    * @throws {LockAbortedError} when `signal` aborts or the locks are closed.
    * @throws {StoreError} when the wait timeout ends in an outage, or at once if no retry can help.
    * @throws {LockLostError} when this call chain holds the key already, and that lease is lost.
-   * @throws {LockConfigError} when an option is wrong.
+   * @throws {LockConfigError} when an option is wrong, the key is in use as another kind of lock, or this call chain would wait for itself.
    */
   acquire(options?: AcquireOptions): Promise<L>;
 
@@ -152,12 +152,8 @@ export async function runUnder<L extends LosableLease>(
   const { loss } = lease;
   const known = loss instanceof LockLostError ? loss : undefined;
   const message = `${known ? messageOf(known) : `The lease of "${lease.key}" was lost.`} Its work went on: another may have worked at the same time.`;
-  throw new LockLostError(label === undefined ? message : `${label}: ${message}`, {
-    key: lease.key,
-    result,
-    revoked: known?.revoked,
-    cause: loss,
-  });
+  const details = { key: lease.key, result, revoked: known?.revoked, cause: loss };
+  throw new LockLostError(label === undefined ? message : `${label}: ${message}`, details);
 }
 
 /** Takes a lease for the caller with this name, which its errors have. */

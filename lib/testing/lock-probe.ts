@@ -1,4 +1,4 @@
-import type { LockEvents, LockKindName } from '../core/model/events.js';
+import type { LockEvent, LockEvents } from '../core/model/events.js';
 import { CONSOLE, LockLog } from '../core/model/lock-log.js';
 import { now } from '../core/util/clock.js';
 import type { Locks } from '../locks.js';
@@ -11,11 +11,7 @@ import type { LockFaults } from './lock-faults.js';
 export type RecordedEvent = { [E in keyof LockEvents]: LockEvents[E] & { readonly event: E; readonly at: number } }[keyof LockEvents];
 
 /** One holding of a key. Times are milliseconds on the monotonic clock. */
-export interface Holding {
-  readonly key: string;
-  readonly kind: LockKindName;
-  /** The label of its caller: of a decorated method `'Class.method'`. */
-  readonly label: string | undefined;
+export interface Holding extends LockEvent {
   readonly owner: string;
   readonly fencingToken: number | null;
   /** How long its caller waited for it. */

@@ -8,7 +8,7 @@ const { redis, ndl, start, on, folderOf, textOf, begins, commands } = useWrapper
 
 const isQueued = () => eventually(async () => expect(await redis.server.client().zcard('{k}:queue')).toBe(1));
 
-it('no two commands at once, of wrappers that start at the same time', async () => {
+it('several that start at the same time run one command at a time', async () => {
   const all = await Promise.all(Array.from({ length: 4 }, () => ndl(on('--', 'sh', inside, folderOf(), '0.05'))));
   expect(all.map(({ code, stderr }) => [code, stderr])).toEqual(Array(4).fill([0, '']));
   expect([textOf('count'), textOf('overlaps')]).toEqual(['4', '']);
@@ -25,7 +25,7 @@ describe('the exit code', () => {
     expect(await redis.server.client().exists('k')).toBe(0);
   });
 
-  it('75, or what is wanted, if the lock is not to be had', async () => {
+  it('the exit code is 75, or the chosen one, if the lock is taken', async () => {
     await hold(redis.service(), 'k');
     const [one, other] = await Promise.all([
       ndl(on('--wait', '0', ...sh('echo ran'))),

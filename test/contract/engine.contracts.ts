@@ -1,7 +1,7 @@
 import '../support/virtual-time.js';
 import { latchCallsContract, latchCountingContract, latchExpiryContract } from './count-down-latch.calls.contract.js';
 import { latchWaitingContract } from './count-down-latch.waiting.contract.js';
-import { MULTI_LOCK, MUTEX, SEMAPHORE_OF_ONE, semaphoreOf, sideOf } from '../../lib/testing/store/kinds.js';
+import { MUTEX, SEMAPHORE_OF_ONE, semaphoreOf, sideOf } from '../../lib/testing/store/kinds.js';
 import { leaderEndsContract } from './leader-election.ends.contract.js';
 import { leaderLossContract } from './leader-election.loss.contract.js';
 import { leaderTermsContract } from './leader-election.terms.contract.js';
@@ -80,7 +80,7 @@ export function engineContract(name: string, makeStore: MakeStore, remains: () =
     multiLockTiesContract(keys);
   });
   describe(`a multi-lock of one on ${name}`, () => {
-    const one = setting(makeStore, MULTI_LOCK);
+    const one = setting(makeStore, { ...MUTEX, name: 'multi-lock of one', lockOf: (locks, key) => locks.multiLock([key]) });
     entryContract(one);
     validityContract(one);
     resultsContract(one);

@@ -2,6 +2,7 @@ import '../support/virtual-time.js';
 import { Locks, StoreError, type Lease, type LockEvents, type LockLogger } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { LockEventEmitter } from '../../lib/core/model/events.js';
+import { LockLog } from '../../lib/core/model/lock-log.js';
 import { eventually } from '../support/eventually.js';
 import { pause } from '../support/time.js';
 
@@ -11,7 +12,7 @@ const lost = { ...event, owner: 'o', held: 1, reason: 'taken', limited: false, a
 
 describe('listeners', () => {
   it('receive what they listen to, in order, until they stop', () => {
-    const events = new LockEventEmitter(false);
+    const events = new LockEventEmitter(new LockLog(false));
     const heard: string[] = [];
     const stop = events.on('released', ({ key }) => heard.push(`first ${key}`));
     events.on('released', ({ key }) => heard.push(`second ${key}`));
@@ -23,7 +24,7 @@ describe('listeners', () => {
   });
 
   it('are known to be there for as long as one of them listens', () => {
-    const events = new LockEventEmitter(false);
+    const events = new LockEventEmitter(new LockLog(false));
     const stops = [events.on('lost', jest.fn()), events.on('lost', jest.fn())];
     expect([events.isHeard('lost'), events.isHeard('released')]).toEqual([true, false]);
     stops[0]!();
@@ -46,7 +47,7 @@ describe('listeners', () => {
     ['reject', () => Promise.reject(fault)],
   ])('that %s are logged, and the others hear all the same', async (_how, fail) => {
     const logger = { warn: jest.fn(), error: jest.fn() };
-    const events = new LockEventEmitter(logger);
+    const events = new LockEventEmitter(new LockLog(logger));
     const heard = jest.fn();
     events.on('released', fail);
     events.on('released', heard);
@@ -57,7 +58,7 @@ describe('listeners', () => {
   });
 
   it.each([undefined, null, Object.create(null), Symbol('fault')])('may throw anything, such as %p', (thrown) => {
-    const events = new LockEventEmitter({ warn: jest.fn(), error: jest.fn() });
+    const events = new LockEventEmitter(new LockLog({ warn: jest.fn(), error: jest.fn() }));
     events.on('released', () => {
       throw thrown;
     });
@@ -67,7 +68,7 @@ describe('listeners', () => {
   it('may be one function many times, of which one stops, without a warning of a leak', async () => {
     const warnings = jest.fn();
     process.on('warning', warnings);
-    const events = new LockEventEmitter(false);
+    const events = new LockEventEmitter(new LockLog(false));
     const heard = jest.fn();
     const stops = Array.from({ length: 50 }, () => events.on('released', heard));
     stops[0]!();
@@ -81,7 +82,7 @@ describe('listeners', () => {
 
 describe('a logger', () => {
   it('need not exist, nor have debug, and keeps its this', () => {
-    const nobody = new LockEventEmitter(false);
+    const nobody = new LockEventEmitter(new LockLog(false));
     expect(() => (nobody.warn('NDL_TAKEN', 'w'), nobody.debug('d'))).not.toThrow();
     const logger: LockLogger & { lines: string[] } = {
       lines: [],
@@ -90,7 +91,7 @@ describe('a logger', () => {
       },
       error: () => undefined,
     };
-    const events = new LockEventEmitter(logger);
+    const events = new LockEventEmitter(new LockLog(logger));
     events.debug('d');
     events.warn('NDL_TAKEN', 'w');
     expect(logger.lines).toEqual(['w [NDL_TAKEN]']);
@@ -100,7 +101,7 @@ describe('a logger', () => {
     const fail = () => {
       throw new Error('A fault of the logger.');
     };
-    const events = new LockEventEmitter({ warn: fail, error: fail, debug: fail });
+    const events = new LockEventEmitter(new LockLog({ warn: fail, error: fail, debug: fail }));
     events.on('lost', fail);
     expect(() => (events.warn('NDL_TAKEN', 'w'), events.debug('d'), events.emit('lost', lost))).not.toThrow();
   });

@@ -156,7 +156,7 @@ describe('operators', () => {
 });
 
 describe('the test kit', () => {
-  it('knows it: of a faulty store, of one without exclusion, and what a probe has seen', async () => {
+  it('has it in faultyStore, bypassStore and LockProbe', async () => {
     const store = faultyStore(memoryStore());
     const locks = open(store);
     const probe = new LockProbe(locks);

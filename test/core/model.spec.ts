@@ -68,7 +68,7 @@ describe('a LockError', () => {
     expect([...kinds, new LockTimeoutError('m') instanceof OutOfStock]).toEqual([true, true, false, false]);
   });
 
-  it('carries what belongs to its kind, and shows no more of itself than it should in a log', () => {
+  it('has its own fields, and shows no others in a log', () => {
     expect(new LockLostError('m', { result: { id: 1 } }).result).toEqual({ id: 1 });
     expect(new LockAbortedError('m', { reason: 'signal' }).reason).toBe('signal');
     expect(new QuorumError('m', { votes: ['granted', cause] }).votes).toEqual(['granted', cause]);

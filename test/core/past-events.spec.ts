@@ -2,6 +2,7 @@ import { createHook } from 'node:async_hooks';
 import { Locks, StoreError } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { LockEventEmitter } from '../../lib/core/model/events.js';
+import { LockLog } from '../../lib/core/model/lock-log.js';
 import { PastEvents } from '../../lib/core/model/past-events.js';
 import { eventually } from '../support/eventually.js';
 
@@ -10,7 +11,7 @@ const timeout = { ...common, holder: undefined, holderLabel: undefined, waitTime
 const forced = { key: 'import', owner: 'jobs@a:1:uuid', token: 1, by: 'anna', reason: 'it hangs' };
 
 it('what matters stays through a storm, in less than 50 kB', () => {
-  const events = new LockEventEmitter(false);
+  const events = new LockEventEmitter(new LockLog(false));
   const past = new PastEvents(events);
   events.emit('forced', forced);
   for (let i = 0; i < 700; i++) events.emit('timeout', { ...timeout, key: 'hot' });

@@ -32,7 +32,7 @@ class FakeTenure {
   readonly key = 'key';
   readonly owner = `owner ${++owners}`;
   readonly runtime = new Lifecycle(
-    new LockEventEmitter(false),
+    new LockEventEmitter(new LockLog(false)),
     1_000,
     () => 'owner',
     new StoreWatch({ name: 'fake' } as LockStore, '', new LockLog(false)),

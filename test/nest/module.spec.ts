@@ -151,10 +151,10 @@ describe('two copies of the package in one app', () => {
   async function registryOfAnotherCopyIn({ app }: Booted, version?: number): Promise<Registry> {
     let Copy!: new (app: ModulesContainer) => Registry;
     await jest.isolateModulesAsync(async () => {
-      const tokens = '../../lib/nest/distributed-lock.tokens.js';
-      if (version) jest.doMock(tokens, () => ({ ...jest.requireActual<object>(tokens), EXCHANGED: version }));
+      const processWide = '../../lib/core/util/process-wide.js';
+      if (version) jest.doMock(processWide, () => ({ ...jest.requireActual<object>(processWide), EXCHANGED: version }));
       Copy = (await import('../../lib/nest/lock-registry.js')).LockRegistry;
-      jest.dontMock(tokens);
+      jest.dontMock(processWide);
     });
     expect(Copy).not.toBe(LockRegistry);
     return new Copy(app.get(ModulesContainer));

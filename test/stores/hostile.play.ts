@@ -6,6 +6,7 @@ import { postgresStore } from 'nestjs-distributed-lock/postgres';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { answerOf, questionOf, receive, revokeRequestOf } from '../../lib/operate/messages.js';
 import { LockEventEmitter } from '../../lib/core/model/events.js';
+import { LockLog } from '../../lib/core/model/lock-log.js';
 import { Inbox } from '../../lib/core/store/inbox.js';
 import type { WakeUps } from '../../lib/core/store/lease-driver.js';
 import { FileWakeUps } from '../../lib/stores/file/file.wakeups.js';
@@ -156,7 +157,7 @@ export function hostilePlay(count: number): void {
       ...[questionOf, revokeRequestOf, answerOf].map((read) => ({
         name: `operators (${read.name})`,
         samples: OPERATORS,
-        hear: (text: string) => void receive<unknown>(text, 'ops', read, new LockEventEmitter(false), () => undefined),
+        hear: (text: string) => void receive<unknown>(text, 'ops', read, new LockEventEmitter(new LockLog(false)), () => undefined),
       })),
       {
         name: 'the inbox on Redis',
@@ -239,7 +240,7 @@ export function hostilePlay(count: number): void {
         for (const inbox of [redis, postgres]) inbox.received(value);
         postgres.bus.received('distributed_lock:ops', value);
       }
-      const events = new LockEventEmitter(false);
+      const events = new LockEventEmitter(new LockLog(false));
       for (const value of VALUES) await receive(value as string, 'ops', questionOf, events, () => undefined);
       const fail = (): never => {
         throw new Error('a fault');

@@ -1,5 +1,5 @@
 import type { LockAbortedError, LockError, LockLostError, Revocation } from './errors.js';
-import { LockLog, type LockLogger, type LogContext, type LogKeys, type WarningCode } from './lock-log.js';
+import type { LockLog, LogContext, WarningCode } from './lock-log.js';
 
 /** The kind of a lock, in events. */
 export type LockKindName = 'mutex' | 'read' | 'write' | 'semaphore';
@@ -97,11 +97,8 @@ type Listener<Payload> = (payload: Payload) => unknown;
 export class LockEventEmitter<Events extends object = LockEvents> {
   private readonly listeners = new Map<keyof Events, Set<{ hear: (event: never) => unknown }>>();
   private ofCalls = 0;
-  private readonly log: LockLog;
 
-  constructor(logger: LockLogger | LockLog | false, keys?: LogKeys) {
-    this.log = logger instanceof LockLog ? logger : new LockLog(logger, keys);
-  }
+  constructor(private readonly log: LockLog) {}
 
   /** An emitter of other events with the same log. */
   forOther<Others extends object>(): LockEventEmitter<Others> {

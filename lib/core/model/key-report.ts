@@ -123,17 +123,13 @@ export interface WatchOptions {
 }
 
 /** Options of {@link Locks.list}. */
-export interface ListOptions {
-  /** Keys without the namespace; `*` stands for any characters, `?` for one. Default `'*'`. */
-  pattern?: string;
+export interface ListOptions extends WatchOptions {
   /** Keys that are held, keys that a caller waits for, or both and the latches. Default `'held'`. */
   state?: 'held' | 'waited' | 'used';
   /** Milliseconds: only keys that a caller has held or waited for longer than this. */
   olderThan?: number;
   /** How many at most. Default 1,000. */
   limit?: number;
-  /** Ends the search. */
-  signal?: AbortSignal;
 }
 
 /** Options of {@link Locks.forceRelease}. */

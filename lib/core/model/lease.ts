@@ -45,9 +45,10 @@ export interface Lease extends AsyncDisposable {
   handOver(options: { within: number }): Promise<string>;
 
   /**
-   * Releases the key. It never rejects: if the store does not answer, the release is repeated in the background until the lease has expired.
+   * Releases the key. If the store does not answer, it does not reject: the release is repeated in the background until the lease has expired.
    *
    * @returns `false` if the lease was already lost, or was handed over. Repeated calls get the first answer.
+   * @throws {LockConfigError} only where a fence guard with `onOpenTransaction: 'throw'` finds a transaction open. The key is released all the same.
    */
   release(): Promise<boolean>;
 }

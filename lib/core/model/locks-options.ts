@@ -7,9 +7,9 @@ import type { Telemetry } from './telemetry.js';
 
 /** How long a process may hand a key to its own callers while another process waits for it. */
 export interface LocalQueueOptions {
-  /** How many holders in a row, from 1. As many fencing tokens are reserved at a time. Default 512. */
+  /** How many holders in a row, from 1 to 1,000,000. As many fencing tokens are reserved at a time. Default 512. */
   handOvers?: number;
-  /** Milliseconds from the first grant. A longer hold is not cut short. Default 50. */
+  /** Milliseconds from the first grant, at most 1,000,000. A longer hold is not cut short. Default 50. */
   time?: number;
 }
 

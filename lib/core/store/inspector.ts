@@ -1,50 +1,27 @@
-import type { KeyKind } from '../model/key-report.js';
+import type { KeyHolder, KeyKind, KeyReport, KeyWaiter } from '../model/key-report.js';
 import type { WakeUps } from './lease-driver.js';
 
 /** A key as a store knows it. Times are milliseconds; those that are a date count from 1970, by the store's clock. */
-export interface KeyState {
-  readonly key: string;
-  /** `'foreign'`: a value that no lock has written. `'free'`: nothing, though owners may wait. */
-  readonly kind: KeyKind;
+export interface KeyState extends Omit<KeyReport, 'at' | 'holders' | 'waiters'> {
   /** The time of this state. */
   readonly at: number;
-  /** The last one that was given; `null`: unknown. */
-  readonly fencingToken: number | null;
-  /** The permits of a semaphore. */
-  readonly permits?: number;
-  /** The count of a latch. */
-  readonly count?: number;
-  /** Until the value expires; `null`: never, or unknown. */
-  readonly remaining: number | null;
   /** A hundred at most, those of a shared key by the end of their lease. */
   readonly holders: readonly HolderState[];
-  readonly holderCount: number;
   /** The first hundred at most. Those of a latch are only counted. */
   readonly waiters: readonly WaiterState[];
-  readonly waiterCount: number;
 }
 
 /** An owner that holds a key, or a share of it. */
-export interface HolderState {
-  readonly owner: string;
-  /** `'kept'`: it was released, and its `minHold` is not over. */
-  readonly phase: 'held' | 'kept';
-  readonly remaining: number | null;
+export interface HolderState extends Pick<KeyHolder, 'owner' | 'phase' | 'remaining' | 'permits'> {
   /** When it was granted; `null`: the store does not know. */
   readonly since: number | null;
-  /** `Infinity`: the whole key. */
-  readonly permits: number;
 }
 
 /** An owner with an entry in the queue of a key. */
-export interface WaiterState {
-  readonly owner: string;
+export interface WaiterState extends Pick<KeyWaiter, 'owner' | 'permits' | 'isHeard'> {
   readonly since: number;
-  readonly permits: number;
   /** The leases of its call chain, each as `<uuid of the owner> <key>`. */
   readonly holding: readonly string[];
-  /** False: its process does not listen to wake-ups any more. */
-  readonly isHeard: boolean;
 }
 
 /** A request to take a key away from its owner. */

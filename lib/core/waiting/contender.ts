@@ -89,16 +89,8 @@ export class Contender extends RepeatedRequest<AcquireReply> {
     this.offerEndsAt = Infinity;
     const ttl = Math.max(options.keyTimeout, options.minHold);
     if (adopts) return this.adopt(adopts, ttl, tokens);
-    return driver.acquire({
-      key,
-      owner: this.owner,
-      ttl,
-      tokens,
-      queue,
-      holding: queue ? first.holding.map(holdingOf) : undefined,
-      share,
-      yields: this.yields?.owner,
-    });
+    const holding = queue ? first.holding.map(holdingOf) : undefined;
+    return driver.acquire({ key, owner: this.owner, ttl, tokens, queue, holding, share, yields: this.yields?.owner });
   }
 
   private async adopt({ owner: from, endsAt }: Ticket, ttl: number, tokens: number): Promise<AcquireReply> {

@@ -1,26 +1,21 @@
 import { AsyncResource } from 'node:async_hooks';
 import { heldLeases } from '../holding/call-chain.js';
 import type { HeldLease } from '../holding/held-lease.js';
+import type { GrantedCall } from '../holding/tenure.js';
 import { LockAbortedError, LockTimeoutError, type LockError } from '../model/errors.js';
 import type { Lease } from '../model/lease.js';
-import type { LockEvent, LockEventEmitter, LockKindName } from '../model/events.js';
+import type { LockEvent, LockEventEmitter } from '../model/events.js';
 import type { ResolvedOptions } from '../model/options.js';
 import type { CallTrace } from '../model/telemetry.js';
 import type { Ticket } from '../model/ticket.js';
-import type { Share } from '../store/lease-driver.js';
 import type { LinkedEntry, LinkedList } from '../util/linked-list.js';
 import { Caller } from './caller.js';
 
 /** The request of one caller. */
-export interface AcquireCall {
-  readonly kind: LockKindName;
+export interface AcquireCall extends GrantedCall {
   readonly options: ResolvedOptions;
   /** Milliseconds to wait; 0: one try. */
   readonly patience: number;
-  /** The share that it wants of a key that several may hold. */
-  readonly share: Share | undefined;
-  /** Whether a body runs under the lease. */
-  readonly guardsBody: boolean;
   /** For a key of a multi-lock: the leases that it already has of the other keys. */
   readonly taken?: readonly Lease[];
   /** The ticket of the lease that it takes over. */

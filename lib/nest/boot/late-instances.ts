@@ -1,6 +1,5 @@
-import { processWide } from '../../core/util/process-wide.js';
+import { EXCHANGED, processWide } from '../../core/util/process-wide.js';
 import type { DistributedLockInterceptor } from '../aspect/distributed-lock.interceptor.js';
-import { EXCHANGED } from '../distributed-lock.tokens.js';
 
 /** The link from instances to their app. An instance may outlive the app, so the interceptor is removed when the app has closed. */
 export interface AppLink {

@@ -36,7 +36,8 @@ export type LockDecorator<M extends LockableMethod = LockableMethod, Key = KeyOf
  * cannot be reached. It rejects with {@link LockAbortedError} if the app is closing, and with {@link LockLostError} if the method succeeded but its
  * lease was lost.
  *
- * @param options default: one key for the method. The defaults of the module apply, then those of the README's table.
+ * @param options default: one key for the method. What is left out comes from the defaults of the module, then: a `keyTimeout` of 10,000 ms, up to 2 s of
+ * waiting, `onTimeout` and `onLost` `'throw'` (docs/options.md).
  * @throws {LockConfigError} when the class is defined, if an option is wrong or the method cannot be locked.
  */
 export function DistributedLock<

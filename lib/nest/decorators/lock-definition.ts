@@ -1,7 +1,6 @@
 import { configError } from '../../core/model/errors.js';
-import { processWide } from '../../core/util/process-wide.js';
+import { EXCHANGED, processWide } from '../../core/util/process-wide.js';
 import type { AnyDecoratorOptions, LockKind, ReturnKind } from '../distributed-lock.options.js';
-import { EXCHANGED } from '../distributed-lock.tokens.js';
 
 /** The names of the decorators in messages, by the kind of lock that they take. */
 export const DECORATORS: Readonly<Record<LockKind, string>> = {

@@ -13,18 +13,8 @@ export const latchSteps = {
     const known = present?.lines[line];
     if (known && known[0] >= number) return known[0] === number && known[1] === 1;
     if (present && present.count > 0) return false;
-    const latch =
-      present ??
-      work.open<LatchRecord>(KIND, () => ({
-        kind: KIND,
-        id: `${line}:${number}`,
-        count,
-        round: 0,
-        endsAt: 0,
-        ttl: 0,
-        lines: {},
-        waiters: {},
-      }));
+    const made: LatchRecord = { kind: KIND, id: `${line}:${number}`, count, round: 0, endsAt: 0, ttl: 0, lines: {}, waiters: {} };
+    const latch = work.open<LatchRecord>(KIND, () => made);
     latch.count = count;
     latch.round++;
     work.prolong(latch, ttl);

@@ -1,17 +1,5 @@
 import type { LatchDriver } from '../../core/store/latch-driver.js';
-import type {
-  AcquireReply,
-  AcquireRequest,
-  AdoptReply,
-  AdoptRequest,
-  CheckReply,
-  ExtendReply,
-  ExtendRequest,
-  LeaseDriver,
-  ReleaseRequest,
-  RenewRequest,
-  Tenancy,
-} from '../../core/store/lease-driver.js';
+import type { LeaseDriver } from '../../core/store/lease-driver.js';
 import type { LockStore } from '../../core/store/lock-store.js';
 import { latchSteps } from './latch.steps.js';
 import { LeaseSteps } from './lease.steps.js';
@@ -25,7 +13,7 @@ type Drivers = Required<Pick<LockStore, 'mutex' | 'readWriteLock' | 'semaphore' 
 /** Makes the drivers of all kinds of locks over one record queue. */
 export function recordDrivers(recordQueue: RecordQueue, table: Pick<RecordTable, 'wakeUps' | 'keys' | 'note'>): Drivers {
   const { wakeUps } = table;
-  const driver = (steps: LeaseSteps): LeaseDriver => new RecordLeaseDriver(recordQueue, steps, wakeUps);
+  const driver = (steps: LeaseSteps): LeaseDriver => leaseDriver(recordQueue, steps, wakeUps);
   return {
     mutex: driver(new LeaseSteps('mutex')),
     readWriteLock: {
@@ -39,51 +27,25 @@ export function recordDrivers(recordQueue: RecordQueue, table: Pick<RecordTable,
 }
 
 /** One kind of lock on records. */
-class RecordLeaseDriver implements LeaseDriver {
-  readonly queueEntryLifetime = QUEUE_LIFE;
-  readonly isShared: boolean;
-
-  constructor(
-    private readonly recordQueue: RecordQueue,
-    private readonly steps: LeaseSteps,
-    readonly wakeUps?: RecordWakeUps,
-  ) {
-    this.isShared = steps.kind !== 'mutex';
-  }
-
-  /** Tokens are microseconds, unless the clock was set back. */
-  timeOf(token: number): Date {
-    return new Date(token / 1000);
-  }
-
-  acquire(request: AcquireRequest): Promise<AcquireReply> {
-    const inbox = this.wakeUps?.isOpen ? this.wakeUps.inbox : '';
-    return this.recordQueue.ask(request.key, (work) => this.steps.acquire(work, request, inbox), this.steps.needsFence);
-  }
-
-  renew(batch: readonly RenewRequest[]): readonly Promise<'renewed' | 'lost'>[] {
-    return batch.map((request) => this.recordQueue.ask(request.key, (work) => this.steps.renew(work, request)));
-  }
-
-  extend(request: ExtendRequest): Promise<ExtendReply> {
-    return this.recordQueue.ask(request.key, (work) => this.steps.extend(work, request), this.steps.needsFence);
-  }
-
-  adopt(request: AdoptRequest): Promise<AdoptReply> {
-    return this.recordQueue.ask(request.key, (work) => this.steps.adopt(work, request));
-  }
-
-  release(request: ReleaseRequest): Promise<'released' | 'lost'> {
-    return this.recordQueue.ask(request.key, (work) => this.steps.release(work, request));
-  }
-
-  leave(tenancy: Tenancy): Promise<void> {
-    return this.recordQueue.ask(tenancy.key, (work) => this.steps.leave(work, tenancy));
-  }
-
-  check(tenancy: Tenancy): Promise<CheckReply> {
-    return this.recordQueue.ask(tenancy.key, (work) => this.steps.check(work, tenancy));
-  }
+function leaseDriver(recordQueue: RecordQueue, steps: LeaseSteps, wakeUps?: RecordWakeUps): LeaseDriver {
+  const { kind, needsFence } = steps;
+  return {
+    queueEntryLifetime: QUEUE_LIFE,
+    isShared: kind !== 'mutex',
+    wakeUps,
+    // Tokens are microseconds, unless the clock was set back.
+    timeOf: (token) => new Date(token / 1000),
+    acquire(request) {
+      const inbox = wakeUps?.isOpen ? wakeUps.inbox : '';
+      return recordQueue.ask(request.key, (work) => steps.acquire(work, request, inbox), needsFence);
+    },
+    renew: (batch) => batch.map((request) => recordQueue.ask(request.key, (work) => steps.renew(work, request))),
+    extend: (request) => recordQueue.ask(request.key, (work) => steps.extend(work, request), needsFence),
+    adopt: (request) => recordQueue.ask(request.key, (work) => steps.adopt(work, request)),
+    release: (request) => recordQueue.ask(request.key, (work) => steps.release(work, request)),
+    leave: (tenancy) => recordQueue.ask(tenancy.key, (work) => steps.leave(work, tenancy)),
+    check: (tenancy) => recordQueue.ask(tenancy.key, (work) => steps.check(work, tenancy)),
+  };
 }
 
 function latchDriver(recordQueue: RecordQueue, wakeUps?: RecordWakeUps): LatchDriver {

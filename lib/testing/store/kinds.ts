@@ -46,13 +46,6 @@ export function semaphoreOf(permits: number, count = 1): Kind {
   };
 }
 
-/** Its lease has all that a lease has. */
-export const MULTI_LOCK: Kind = {
-  ...MUTEX,
-  name: 'multi-lock of one',
-  lockOf: (locks, key) => locks.multiLock([key]),
-};
-
 export const WRITE_LOCK = sideOf('write');
 export const SEMAPHORE_OF_ONE = semaphoreOf(1);
 

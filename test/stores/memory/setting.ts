@@ -9,7 +9,7 @@ interface Row {
 
 /** The rows of a memory store by key, with those that have ended until they are swept away within a second or two. */
 export function rowsOf(store: LockStore): ReadonlyMap<string, Row> {
-  return (store.mutex as unknown as { recordQueue: { rows: Map<string, Row> } }).recordQueue.rows;
+  return (store.inspector as unknown as { recordQueue: { rows: Map<string, Row> } }).recordQueue.rows;
 }
 
 /** A store, and the names of the keys in it that are in use. */

@@ -60,7 +60,7 @@ describe('a server that is slow', () => {
     await (await other.acquire(key, long)).release();
   });
 
-  it('and grants what the others refuse gets its vote back', async () => {
+  it('gets a release for a grant that the others refuse', async () => {
     const key = setting.newKey();
     const lease = await one.acquire(key, long);
     await eventually(async () => expect(await setting.values(key)).toEqual(Array(3).fill(lease.owner)));

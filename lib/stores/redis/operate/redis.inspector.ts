@@ -145,13 +145,8 @@ function waitersOf(entries: readonly unknown[], inboxes: readonly unknown[]): Wa
     const score = Number(entries[i + 1]);
     if (!partsOf(owner) || !Number.isFinite(score)) continue;
     const since = Math.floor((score >= RANK ? score - RANK : score) / 1000);
-    waiters.push({
-      owner,
-      since,
-      permits: permits === undefined ? Infinity : permitsOf(Number(permits)),
-      holding,
-      isHeard: !gone.has(inbox),
-    });
+    const count = permits === undefined ? Infinity : permitsOf(Number(permits));
+    waiters.push({ owner, since, permits: count, holding, isHeard: !gone.has(inbox) });
   }
   return waiters;
 }
