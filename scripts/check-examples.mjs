@@ -60,7 +60,8 @@ const CHECKS = {
   },
 
   async migration(open, home, env) {
-    const command = start('npm', ['run', 'migrate'], home, env);
+    // `npm run migrate` would compile beside the instances that start.
+    const command = start('npx', ['ndl', 'run', 'db-migrate', '--wait', '10m', '--', 'node', 'dist/run.js'], home, env);
     const instances = [open(), open()];
     await Promise.all([...instances.map((app) => says(app, /(is open)/)), command.ended]);
     const outputs = [command, ...instances].map(({ output }) => /(Has migrated|Nothing to migrate)/.exec(output)?.[0]).sort();

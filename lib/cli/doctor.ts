@@ -10,7 +10,7 @@ export const doctor: Command = {
   words: [],
   summary: 'examines the store for what loses locks, and tries one (exit code 6)',
   flags: {
-    acl: { type: 'boolean', help: 'also prints the users that the store needs, to copy' },
+    acl: { type: 'boolean', help: 'also prints what gives the rights on Redis, etcd and ZooKeeper, to copy' },
     probe: { type: 'string', help: 'how long to wait for a wake-up (3s)' },
     'no-probe': { type: 'boolean', help: 'writes nothing to the store: no lock is tried' },
     strict: { type: 'boolean', help: 'exit code 6 also for a warning' },

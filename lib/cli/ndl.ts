@@ -33,7 +33,7 @@ ${Object.entries(COMMANDS)
 The store is that of --config <file> or of a nestjs-distributed-lock.config.js nearby, else of --url, else of REDIS_URL, else
 redis://localhost:6379. A URL begins with ${URLS}. Besides: --store <name of
 one in the config file>, --table <name of a database's table>, --key-prefix <that of ioredis, or the prefix of etcd>, --namespace <text>,
---timeout <time of one request, 5s>, --json, --wide, --version, --help (of a command: its options). Times are such as 500ms, 5s, 10m, 2h.
+--timeout <time of one request, 5s>, --json, --wide, --version, --help (of a command: its options). Times are such as 500ms, 5s, 10m, 2h, 1d.
 A key that begins with - comes last, after --.
 `;
 

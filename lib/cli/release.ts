@@ -12,7 +12,7 @@ const FORCE = {
   token: { type: 'string', help: 'the last token, or that of the holder: a later caller is left alone' },
   reason: { type: 'string', help: 'for the logs, and for the error of the holder' },
   grace: { type: 'string', help: 'how long the holder has to release it once it was asked (5s)' },
-  now: { type: 'boolean', help: 'take it without asking: as --grace 0' },
+  now: { type: 'boolean', help: 'take it without waiting for the holder: as --grace 0' },
   keep: { type: 'string', help: 'how long the key stays taken after that, for as long as the old holder may still work' },
   yes: { type: 'boolean', help: 'do not ask' },
 } as const;

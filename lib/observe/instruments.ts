@@ -37,7 +37,7 @@ export const INSTRUMENTS = {
   'distributed_lock.waiting': {
     type: 'gauge',
     unit: '{caller}',
-    description: 'Callers of this process that wait for a lock now',
+    description: 'Callers of this process that wait for a lock now, without the standbys of elections',
     attributes: CALL,
   },
   'distributed_lock.held': { type: 'gauge', unit: '{lease}', description: 'Leases that this process holds now', attributes: CALL },

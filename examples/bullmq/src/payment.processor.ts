@@ -24,6 +24,7 @@ export class PaymentProcessor extends WorkerHost implements OnModuleDestroy {
   }
 
   // The first step of a shutdown. Jobs that run, or wait for their account, end while the locks and Redis are still there.
+  // That may take as long as `waitTimeout` and the jobs: keep both below the time before the SIGKILL of your platform.
   async onModuleDestroy(): Promise<void> {
     await this.worker.close();
     await this.redis.quit();

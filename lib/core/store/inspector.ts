@@ -5,6 +5,8 @@ import type { WakeUps } from './lease-driver.js';
 export interface KeyState extends Omit<KeyReport, 'at' | 'holders' | 'waiters'> {
   /** The time of this state. */
   readonly at: number;
+  /** Until the value expires; `null`: never, or unknown. */
+  readonly remaining: number | null;
   /** A hundred at most, those of a shared key by the end of their lease. */
   readonly holders: readonly HolderState[];
   /** The first hundred at most. Those of a latch are only counted. */

@@ -11,7 +11,7 @@ export interface StoreDoctor {
    * @param namespace put before all keys.
    */
   checks(namespace: string): Promise<readonly DoctorCheck[]>;
-  /** The users that the store needs, as text to copy. @param namespace put before all keys. */
+  /** The rights that the store needs, as text to copy. @param namespace put before all keys. */
   rights?(namespace: string): Promise<string>;
 }
 

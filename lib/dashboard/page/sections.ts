@@ -27,7 +27,9 @@ export function noteLine({ at, firstAt, count, event, by, label, process, reason
 export function alertList(app: App): TemplateResult {
   const { stats } = app.data;
   const alerts = stats.alerts.filter(({ kind }) => kind !== 'doctor');
-  const calm = html`<li class="none">${Object.keys(stats.latency).length > 0 ? 'No alarm.' : '…'}</li>`;
+  const times = Object.values(stats.latency);
+  const isCalm = times.length > 0 && times.every((time) => time !== null);
+  const calm = html`<li class="none">${isCalm ? 'No alarm.' : '…'}</li>`;
   const events = html`<button class="link" @click=${() => app.show({ notes: 'lost' })}>Show</button>`;
   return html`<ul class="alerts">
     ${alerts.length === 0 ? calm : alerts.map(({ kind, text, row }) => html`<li>⚠ ${visibleLong(text)} ${kind === 'lost' ? events : row && keyLink(app, row, `Show ${row.key}`)}</li>`)}

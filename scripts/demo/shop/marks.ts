@@ -13,7 +13,8 @@ export interface Marks {
 
 export function openMarks(url = process.env.STORE_URL!): Marks {
   if (url.startsWith('file:')) return inFiles(fileURLToPath(url));
-  if (url.startsWith('postgres')) return inPostgres(new Pool({ connectionString: url, max: 20 }));
+  // Without a listener, the error of an idle connection would end the process.
+  if (url.startsWith('postgres')) return inPostgres(new Pool({ connectionString: url, max: 20 }).on('error', console.error));
   const { hostname: host, port } = new URL(url);
   return inRedis(url.startsWith('redis-cluster:') ? new Cluster([{ host, port: Number(port) }]) : new Redis(url));
 }
