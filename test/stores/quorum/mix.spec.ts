@@ -4,6 +4,7 @@ import { quorumStore } from 'nestjs-distributed-lock/quorum';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import pg from 'pg';
 import { forkChild, type Child } from '../../support/child.js';
+import { waits } from '../../contract/candidates.js';
 import { eventually } from '../../support/eventually.js';
 import { startPostgres, type PostgresServer } from '../../support/postgres-server.js';
 import { startRedis, type RedisServer } from '../../support/redis-server.js';
@@ -34,9 +35,10 @@ beforeAll(async () => {
   }
   counting = new pg.Pool({ ...counter.connection, max: 2 });
 });
-afterEach(async () => {
+async function closeAll(): Promise<void> {
   for (const end of ends.splice(0).reverse()) await end();
-});
+}
+afterEach(closeAll);
 afterAll(async () => {
   await counting.end();
   await Promise.all([...redis, ...postgres, counter].map((server) => server.stop()));
@@ -56,14 +58,6 @@ describe.each<[string, () => (RedisServer | PostgresServer)[]]>([
     ends.push(() => locks.close());
     return locks;
   };
-  /** How many have a place in the line for this key. */
-  async function waitersBefore(member: LockStore, key: string): Promise<number> {
-    const turn = { key: `${key}\u001fturn`, owner: 'last;turn' };
-    const reply = await member.mutex.acquire({ ...turn, ttl: 1_000, tokens: 1, queue: true });
-    if (reply.granted) await member.mutex.release({ ...turn, keepFor: 0 });
-    else await member.mutex.leave(turn);
-    return reply.granted ? 0 : reply.ahead + 1;
-  }
   /** A key, and two apps for it. The servers are old enough to vote. */
   async function two(memberTimeout?: number): Promise<{ key: string; one: Locks; other: Locks }> {
     const [one, other] = [open(memberTimeout), open(memberTimeout)];
@@ -97,9 +91,9 @@ describe.each<[string, () => (RedisServer | PostgresServer)[]]>([
       ['c', open(LONGEST_TIMEOUT)],
     ] as const) {
       const work = (lease: Lease): void => void got.push(`${name} ${lease.fencingToken! > first.fencingToken!}`);
-      waiting.push(locks.using(key, work, { ...options, retryInterval: 100 }));
-      // The first one has the turn, the others queue for it.
-      await eventually(async () => isSlow || (await waitersBefore(members[0]!, key)) === waiting.length);
+      const queued = waits(locks);
+      waiting.push(locks.using(key, work, { ...options, fair: true, retryInterval: 100 }));
+      await queued;
     }
     expect(got).toEqual([]);
     await first.renew();
@@ -113,7 +107,11 @@ describe.each<[string, () => (RedisServer | PostgresServer)[]]>([
 
   it('grants a key, excludes others, and hands it over in the order of arrival', async () => {
     let got: string[] | undefined;
-    for (let tries = 0; !got && tries < 15; tries++) got = await order();
+    for (let tries = 0; !got && tries < 15; tries++) {
+      got = await order();
+      // A server has a hundred connections.
+      await closeAll();
+    }
     expect(got).toEqual(['a true', 'b true', 'c true']);
   });
 
