@@ -18,7 +18,7 @@ import { DEFAULT_NAME } from './distributed-lock.tokens.js';
 import { LeaderCandidates } from './leader/leader-candidates.js';
 import { lockedMethodsOf, type LockDefinition } from './decorators/lock-definition.js';
 import { planLock, type LockPlan, type Registered } from './aspect/lock-plan.js';
-import { advise, adviceOnName, adviceOnOptions } from './boot/advice.js';
+import { advise, adviceOnOptions } from './boot/advice.js';
 import { LockUses } from './boot/lock-uses.js';
 
 /** The stores of each app. A feature library with its own copy of this package may register a store in the same app. */
@@ -150,8 +150,7 @@ export class LockRegistry implements OnModuleInit, OnApplicationBootstrap, Befor
     const registered = this.registeredFor(definition);
     const { kind, where, options } = definition;
     const plan = kind === 'leader' ? this.candidates.planFor(definition, registered) : planLock(definition, registered);
-    const use = { definition, plan };
-    if (kind !== 'leader') advise(plan, this.uses.add(use, registered.locks.store), adviceOnName(use));
+    if (kind !== 'leader') advise(plan, this.uses.add({ definition, plan }, registered.locks.store));
     advise(plan, ...adviceOnOptions(where, options, plan.parts, plan.options.renew));
     return plan;
   }

@@ -1,6 +1,17 @@
 import { passTime } from '../support/virtual-time.js';
 import { Controller, Get, Injectable } from '@nestjs/common';
-import { currentLease, DistributedLock, LeaderOnly, type DistributedLockOptions } from 'nestjs-distributed-lock';
+import { Cron, Interval, Timeout } from '@nestjs/schedule';
+import {
+  CronLock,
+  currentLease,
+  DistributedLock,
+  LeaderOnly,
+  ReadLock,
+  Semaphore,
+  WriteLock,
+  type DistributedLockOptions,
+} from 'nestjs-distributed-lock';
+import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { Transactional as ClsTransactional } from '@nestjs-cls/transactional';
 import { Transactional } from 'typeorm-transactional';
 import { boot } from './boot.js';
@@ -21,6 +32,13 @@ function Traced(keep: boolean): MethodDecorator {
     };
     if (keep) for (const key of Reflect.getMetadataKeys(inner)) Reflect.defineMetadata(key, Reflect.getMetadata(key, inner), span);
     descriptor.value = span;
+  };
+}
+
+/** The decorators as if written on the method in this order. */
+function decorated(decorators: MethodDecorator[]): MethodDecorator {
+  return (target, method, descriptor) => {
+    for (const decorate of decorators.toReversed()) decorate(target, method, descriptor);
   };
 }
 
@@ -163,6 +181,63 @@ describe('a decorator above the lock', () => {
       async buy() {}
     }
     await expect(boot({ providers: [Shop] })).rejects.toThrow(/Shop\.buy: no store is registered under the name "nowhere"/);
+  });
+});
+
+describe('a lock on a schedule', () => {
+  const EVERY_MINUTE = Cron('0 * * * * *');
+  /** How many of three instances run a tick that they have at the same time, and what one of them is warned about. */
+  async function tickOf(decorators: MethodDecorator[], defaults?: DistributedLockOptions) {
+    const ran = new Set<object>();
+    class Jobs {
+      @decorated(decorators)
+      async tick() {
+        ran.add(this);
+        await passTime(100);
+      }
+    }
+    const [store, logger] = [memoryStore(), new Log()];
+    const apps = await Promise.all(
+      [logger, false as const, false as const].map((each) => boot({ providers: [Jobs] }, { store, logger: each, defaults })),
+    );
+    await Promise.allSettled(apps.map(({ get }) => get(Jobs).tick()));
+    return { ran: ran.size, warnings: logger.warnings.filter((line) => line.includes('NDL_CRON_WAITS')) };
+  }
+  const warning = (decorator: string, schedule: string) =>
+    expect.stringMatching(`^${decorator}\\(\\) on Jobs\\.tick: every instance .* of ${schedule}, .*@CronLock\\(\\).*\\[NDL_CRON_WAITS\\]$`);
+  const lock = (options: DistributedLockOptions = {}) => DistributedLock(options) as MethodDecorator;
+
+  it.each<[string, MethodDecorator[], string, string]>([
+    ['above @Cron', [lock(), EVERY_MINUTE], '@DistributedLock', '@Cron'],
+    ['below @Cron', [EVERY_MINUTE, lock()], '@DistributedLock', '@Cron'],
+    ['above @Interval', [lock(), Interval(60_000)], '@DistributedLock', '@Interval'],
+    ['below @Interval', [Interval(60_000), lock()], '@DistributedLock', '@Interval'],
+    ['of writers', [EVERY_MINUTE, WriteLock() as MethodDecorator], '@WriteLock', '@Cron'],
+    ['that skips after it has waited', [EVERY_MINUTE, lock({ onTimeout: 'skip', waitTimeout: 5_000 })], '@DistributedLock', '@Cron'],
+    ['that waits without limit', [EVERY_MINUTE, lock({ retryCount: 0 })], '@DistributedLock', '@Cron'],
+    ['with a minHold that is shorter than the wait', [EVERY_MINUTE, lock({ minHold: 300 })], '@DistributedLock', '@Cron'],
+    ['above another one that waits', [EVERY_MINUTE, lock({ value: 'a' }), lock({ value: 'b' })], '@DistributedLock', '@Cron'],
+  ])('is a warning where each instance waits, and so each runs a tick: one %s', async (_what, decorators, decorator, schedule) => {
+    expect(await tickOf(decorators)).toEqual({ ran: 3, warnings: [warning(decorator, schedule)] });
+  });
+
+  it.each<[string, MethodDecorator[], DistributedLockOptions]>([
+    ['@CronLock', [EVERY_MINUTE, CronLock({ minHold: 10_000 }) as MethodDecorator], {}],
+    ['one try', [EVERY_MINUTE, lock({ retryCount: 1, minHold: 10_000 })], {}],
+    ['no wait', [lock({ waitTimeout: 0 }), EVERY_MINUTE], {}],
+    ['no wait, as a default of the module', [EVERY_MINUTE, lock()], { waitTimeout: 0 }],
+    ['a minHold that is longer than the wait', [EVERY_MINUTE, lock({ minHold: 10_000 })], {}],
+    ['@CronLock above a lock that waits', [EVERY_MINUTE, CronLock({ minHold: 10_000 }) as MethodDecorator, lock({ value: 'stock' })], {}],
+  ])('is none where one instance runs a tick: %s', async (_what, decorators, defaults) => {
+    expect(await tickOf(decorators, defaults)).toEqual({ ran: 1, warnings: [] });
+  });
+
+  it.each<[string, MethodDecorator[]]>([
+    ['@Timeout, with which instances start one after the other', [Timeout(60_000), lock()]],
+    ['permits, of which several are meant to run', [EVERY_MINUTE, Semaphore({ permits: 2 }) as MethodDecorator]],
+    ['readers, which are meant to run together', [EVERY_MINUTE, ReadLock() as MethodDecorator]],
+  ])('is none where each instance is meant to run: %s', async (_what, decorators) => {
+    expect(await tickOf(decorators)).toEqual({ ran: 3, warnings: [] });
   });
 });
 

@@ -1,5 +1,8 @@
 import '../support/virtual-time.js';
-import { buildSync } from 'esbuild';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { buildSync, type BuildOptions } from 'esbuild';
 import {
   DistributedLock,
   DistributedLockModule,
@@ -159,14 +162,6 @@ describe('methods that share a prefix and a value', () => {
     }
   });
 
-  it('since two classes have one name are warned about, but not two locks of one method, nor those with a value', async () => {
-    const twins = (options: Options) => [shopWith(lock(options), lock({ value: 'own' })), shopWith(lock(options), lock({ value: 'own' }))];
-    expect(await warningsOf(twins({}))).toEqual([expect.stringMatching(/Shop\.one: another class Shop .* same key, "Shop\.one-locks"/)]);
-    expect(await warningsOf(twins(STOCK))).toEqual([]);
-    const both: MethodDecorator = (target, name, descriptor) => (lock({})(target, name, descriptor), lock({})(target, name, descriptor));
-    expect(await warningsOf(shopWith(both, lock({})))).toEqual([]);
-  });
-
   it.each([
     ['the same key function', stock({ key: sku }), stock({ key: (of) => `${String(of)}` })],
     ['different times', stock({ keyTimeout: 100, waitTimeout: 5 }), stock({ keyTimeout: 200 })],
@@ -182,64 +177,48 @@ describe('methods that share a prefix and a value', () => {
   });
 });
 
-describe('a class whose name looks minified', () => {
-  /** As in a bundle, the class has the name when its method is decorated. */
-  function classNamed(name: string, options: Options): new () => unknown {
-    const named = {
-      [name]: class {
-        async buy() {}
-      },
-    }[name]!;
-    const descriptor = Object.getOwnPropertyDescriptor(named.prototype, 'buy')!;
-    lock(options)(named.prototype, 'buy', descriptor);
-    Object.defineProperty(named.prototype, 'buy', descriptor);
-    return named;
-  }
-
-  it.each(['t', 'T', '_a', '$', 'e1', 'ab', 'abc'])('is warned about where the key has its name: %s', async (name) => {
-    const warning = `the key "${name}.buy" contains the name of the class, which looks minified`;
-    expect(await warningsOf(classNamed(name, {}))).toEqual([expect.stringContaining(warning)]);
-  });
-
-  it('is not warned about with a value', async () => {
-    expect(await warningsOf(classNamed('t', STOCK))).toEqual([]);
-  });
-
-  it.each(['Shop', 'S3', 'Db', 'Io', 'MQ', 'Api'])('is not one that somebody may have chosen: %s', async (name) => {
-    expect(await warningsOf(classNamed(name, {}))).toEqual([]);
-  });
-
-  const SOURCE = `
+describe('two classes of one name, whose locks have no value', () => {
+  type Job = new () => { run(): Promise<void> };
+  const JOB = `
     import { DistributedLock } from 'nestjs-distributed-lock';
-    class StockService {
-      @DistributedLock({ keyTimeout: 5000 })
-      async reduce() {}
+    export class Job {
+      @DistributedLock()
+      async run() {}
     }
-    export const providers = [StockService];
   `;
-  type Service = new () => { reduce(): Promise<void> };
+  const BOTH = `
+    import { Job as One } from './one';
+    import { Job as Two } from './two';
+    export const jobs = [One, Two];
+  `;
 
-  function bundled(keepNames: boolean): Service {
-    const { outputFiles } = buildSync({
-      stdin: { contents: SOURCE, loader: 'ts', resolveDir: __dirname },
-      ...{ bundle: true, minify: true, keepNames, write: false, format: 'cjs', platform: 'node' },
-      external: ['nestjs-distributed-lock'],
-      tsconfigRaw: { compilerOptions: { experimentalDecorators: true } },
-    });
-    const module = { exports: {} as { providers: [Service] } };
-    // eslint-disable-next-line @typescript-eslint/no-implied-eval -- it is the bundle of the source above
-    new Function('module', 'require', outputFiles[0]!.text)(module, () => ({ DistributedLock }));
-    return module.exports.providers[0];
+  function bundled(options: BuildOptions): [Job, Job] {
+    const folder = mkdtempSync(join(tmpdir(), 'bundle-'));
+    try {
+      for (const file of ['one.ts', 'two.ts']) writeFileSync(join(folder, file), JOB);
+      const { outputFiles } = buildSync({
+        stdin: { contents: BOTH, loader: 'ts', resolveDir: folder },
+        ...{ bundle: true, write: false, format: 'cjs', platform: 'node', external: ['nestjs-distributed-lock'] },
+        tsconfigRaw: { compilerOptions: { experimentalDecorators: true } },
+        ...options,
+      });
+      const module = { exports: {} as { jobs: [Job, Job] } };
+      // eslint-disable-next-line @typescript-eslint/no-implied-eval -- it is the bundle of the source above
+      new Function('module', 'require', outputFiles![0]!.text)(module, () => ({ DistributedLock }));
+      return module.exports.jobs;
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
   }
 
-  it('has another default key in a minified bundle, which is warned about, unless the bundler keeps names', async () => {
-    const [minified, kept] = [bundled(false), bundled(true)];
-    expect(minified.name).toHaveLength(1);
-    expect(await warningsOf(minified)).toEqual([
-      expect.stringContaining(`the key "${minified.name}.reduce" contains the name of the class`),
-    ]);
-    const { acquired, get } = await boot({ providers: [kept] });
-    await get(kept).reduce();
-    expect(acquired).toEqual(['StockService.reduce-locks']);
+  it.each<[string, BuildOptions, RegExp]>([
+    ['have two keys in a bundle', {}, /^Job\.run-locks Job2\.run-locks$/],
+    ['have two keys in a minified bundle, with names of its build', { minify: true }, /^(\w\.run-locks) (?!\1)\w\.run-locks$/],
+    ['have one key where the bundler keeps names', { minify: true, keepNames: true }, /^Job\.run-locks Job\.run-locks$/],
+  ])('%s', async (_what, options, keys) => {
+    const jobs = bundled(options);
+    const { acquired, get } = await boot({ providers: jobs });
+    for (const job of jobs) await get(job).run();
+    expect(acquired.join(' ')).toMatch(keys);
   });
 });

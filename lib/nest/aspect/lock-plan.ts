@@ -35,8 +35,6 @@ export interface LockPlan {
   readonly returns: ReturnKind;
   /** `prefix + value`, after the namespace. */
   readonly name: string;
-  /** Whether `value` was not given. */
-  readonly isNamedByClass: boolean;
   /** The key without the part that depends on the arguments. */
   readonly key: string;
   /** How the arguments are part of the key: not at all, by a `key` function, or by a digest of all of them or of the values at some paths. */
@@ -78,7 +76,6 @@ export function planLock(definition: LockDefinition, registered: Registered): Lo
     returns: returns ?? defaults.returns ?? 'promise',
     log,
     name: namespace + prefix + value,
-    isNamedByClass: (own.value ?? defaults.value) === undefined,
     key: `${namespace}${prefix}${value}${parts ? '-…' : ''}-locks`,
     parts,
     keyOf: (args) => naming(where, () => namespace + keyOf(args)),

@@ -16,19 +16,6 @@ export function advise({ log, name, key }: LockPlan, ...advice: readonly (Advice
   for (const each of advice) if (each) log.warn(...each, { key: name, keys: [key] });
 }
 
-/**
- * A bundler that minifies names gives `Stock` the name `t`, in the next build perhaps `n`: other instances then lock another key. Two characters of which the
- * first is a capital may be a name that was chosen, such as `S3` or `Db`.
- */
-export function adviceOnName({ definition: { className, where }, plan: { name, isNamedByClass } }: Use): Advice | undefined {
-  if (!isNamedByClass || !/^(.|[a-z_$].{1,2})$/.test(className)) return undefined;
-  return [
-    'NDL_MINIFIED_NAME',
-    `${where}: the key "${name}" contains the name of the class, which looks minified: another build may choose another name, and lock another key. ` +
-      'Give a "value", or have the bundler keep names.',
-  ];
-}
-
 const PLACEHOLDER = /[$#]\{[^}]*\}?/;
 const PLACEHOLDER_OR_ID = /[$#]\{[^}]*\}?|:(id|[a-z]\w*(Id|ID|_id))\b/;
 /** Milliseconds. Longer leases are meant for long work, which needs none, because a lease is renewed. */
@@ -101,6 +88,28 @@ export function adviceOnParameters(prototype: object, { definition: { method, wh
     ];
   }
   return undefined;
+}
+
+/** The decorators of `@nestjs/schedule` whose ticks all instances have at the same time, by their metadata. Not `@Timeout`: instances start one after the other. */
+const SCHEDULES: Readonly<Record<string, string>> = { SCHEDULE_CRON_OPTIONS: '@Cron', SCHEDULE_INTERVAL_OPTIONS: '@Interval' };
+
+/** @param uses the locks of one method. If one of them lets the other instances skip a tick, those above it and below it may wait. */
+export function adviceOnSchedule(prototype: object, [use, ...inner]: readonly Use[]): Advice | undefined {
+  const handler = use && ownFunction(prototype, use.definition.method);
+  const mark = handler && Object.keys(SCHEDULES).find((each) => Reflect.hasMetadata(each, handler));
+  if (!mark || ![use, ...inner].every(waits)) return undefined;
+  return [
+    'NDL_CRON_WAITS',
+    `${use.definition.where}: every instance waits for the lock of a tick of ${SCHEDULES[mark]}, so each runs the job, one after the other. ` +
+      'Use @CronLock(): one instance runs it, the others skip it.',
+  ];
+}
+
+/** Whether the next instance is still waiting when the key is free again. Readers and the holders of permits are meant to run together. */
+function waits({ definition: { kind }, plan: { options } }: Use): boolean {
+  const { waitTimeout, retryCount, retryInterval, minHold } = options;
+  const patience = waitTimeout ?? (retryCount === 0 ? Infinity : 2 * (retryCount - 1) * retryInterval);
+  return (kind === 'mutex' || kind === 'write') && patience > minHold;
 }
 
 /** Read from the descriptor, so that a getter does not run. */

@@ -4,7 +4,7 @@ import { DistributedLockInterceptor } from '../aspect/distributed-lock.intercept
 import { DECORATORS, type LockDefinition, type LockedMethod, lockedMethodsOf } from '../decorators/lock-definition.js';
 import { INTERCEPTOR_PROPERTY } from '../distributed-lock.tokens.js';
 import { LockRegistry } from '../lock-registry.js';
-import { advise, adviceOnParameters, ownFunction } from './advice.js';
+import { advise, adviceOnParameters, adviceOnSchedule, ownFunction, type Use } from './advice.js';
 import { adopt, type AppLink, beginGrowth } from './late-instances.js';
 
 type LockedMethods = ReadonlyMap<string | symbol, LockedMethod>;
@@ -126,10 +126,12 @@ export class LockExplorer implements OnModuleInit, OnApplicationShutdown {
   private check(prototype: object, { definition, joinPoint }: LockedMethod): void {
     const { where, method, kind } = definition;
     const { log } = this.registry.planOf(definition);
+    const uses: Use[] = [];
     for (let lock: LockDefinition | undefined = definition; lock; lock = lock.inner) {
-      const plan = this.registry.planOf(lock);
-      advise(plan, adviceOnParameters(prototype, { definition: lock, plan }));
+      uses.push({ definition: lock, plan: this.registry.planOf(lock) });
     }
+    for (const use of uses) advise(use.plan, adviceOnParameters(prototype, use));
+    advise(this.registry.planOf(definition), adviceOnSchedule(prototype, uses));
     const wrapper = ownFunction(prototype, method);
     if (wrapper === joinPoint) return;
     const message =

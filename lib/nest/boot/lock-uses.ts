@@ -1,5 +1,5 @@
 import { configError } from '../../core/model/errors.js';
-import { DECORATORS, type LockDefinition } from '../decorators/lock-definition.js';
+import { DECORATORS } from '../decorators/lock-definition.js';
 import type { LockKind } from '../distributed-lock.options.js';
 import type { Advice, Use } from './advice.js';
 
@@ -67,7 +67,7 @@ export class LockUses {
       const line = `${where}: "${key}" has ${setting} ${mine[setting]} here, but ${its[setting]} by ${and}: ${consequence}. Give both the same.`;
       return ['NDL_KEY_SETTINGS', line];
     }
-    return adviceOnTwins(use, other);
+    return undefined;
   }
 }
 
@@ -77,16 +77,4 @@ function settingsOf({ definition: { kind, options }, plan }: Use) {
     fair: plan.options.fair,
     policy: kind === 'read' || kind === 'write' ? (options.policy ?? 'fair') : undefined,
   };
-}
-
-/** Two classes of one name, in different files: their methods of one name have one key, unless they have a `value`. */
-function adviceOnTwins({ definition, plan }: Use, other: Use): Advice | undefined {
-  // Several locks on one method.
-  for (let upper: LockDefinition | undefined = other.definition; upper; upper = upper.inner) if (upper === definition) return undefined;
-  if (!plan.isNamedByClass || !other.plan.isNamedByClass) return undefined;
-  return [
-    'NDL_TWIN_CLASSES',
-    `${definition.where}: another class ${definition.className} has a method of this name with the same key, "${plan.key}": ` +
-      'the two exclude each other. Give each a "value", the same if that is meant.',
-  ];
 }

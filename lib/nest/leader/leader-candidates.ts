@@ -36,7 +36,6 @@ export class LeaderCandidates {
       returns: returns ?? registered.options.defaults?.returns ?? 'promise',
       log: registered.log,
       name: candidate.key,
-      isNamedByClass: false,
       key: candidate.key,
       parts: false,
       keyOf: () => candidate.key,
