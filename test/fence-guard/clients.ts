@@ -1,3 +1,4 @@
+import { createRequire } from 'node:module';
 import { promisify } from 'node:util';
 import { sql as drizzleSql } from 'drizzle-orm';
 import { drizzle as drizzleOnMysql } from 'drizzle-orm/mysql2';
@@ -7,8 +8,10 @@ import { Kysely, MysqlDialect, PostgresDialect, sql as kyselySql } from 'kysely'
 import callbackMysql from 'mysql2';
 import promiseMysql from 'mysql2/promise';
 import pgDriver from 'pg';
+import { PrismaPg as PrismaPg6 } from 'prisma-adapter-pg-6';
+import { PrismaPg as PrismaPg7 } from 'prisma-adapter-pg-7';
 import { DataSource } from 'typeorm';
-import { drizzle, knex, kysely, mysql2, pg, typeorm, type FenceDialect, type Run } from 'nestjs-distributed-lock/fence-guard';
+import { drizzle, knex, kysely, mysql2, pg, prisma, typeorm, type FenceDialect, type Run } from 'nestjs-distributed-lock/fence-guard';
 import { sharedMariadb, sharedPostgres } from '../support/shared-server.js';
 import { byStatements, inTransactionOf } from './in-transaction.js';
 
@@ -133,12 +136,64 @@ async function openKysely(dialect: 'postgres' | 'mysql') {
   });
 }
 
+interface PrismaClient {
+  $transaction<T>(work: (tx: PrismaClient) => Promise<T>): Promise<T>;
+  $queryRawUnsafe(sql: string, ...params: unknown[]): Promise<unknown>;
+  $disconnect(): Promise<void>;
+}
+
+/**
+ * The client that `prisma generate` writes for a schema without models, which holds nothing but this configuration. It is not generated, because Prisma's
+ * command line loads an engine from its own server first.
+ */
+function prismaOn(version: 6 | 7, adapter: object): PrismaClient {
+  const load = createRequire(__filename);
+  const runtime = `prisma-client-${version}/runtime`;
+  const compiler = version === 6 ? 'query_compiler_bg' : 'query_compiler_fast_bg';
+  const { getPrismaClient } = load(`${runtime}/client.js`) as { getPrismaClient(config: object): new (options: object) => PrismaClient };
+  const Prisma = getPrismaClient({
+    runtimeDataModel: { models: {}, enums: {}, types: {} },
+    ...{ previewFeatures: [], clientVersion: String(version), engineVersion: '', activeProvider: 'postgresql' },
+    inlineSchema: `datasource db {\n  provider = "postgresql"\n${version === 6 ? '  url = "postgresql://unused"\n' : ''}}\n`,
+    compilerWasm: {
+      getRuntime: async () => load(`${runtime}/${compiler}.postgresql.js`) as unknown,
+      getQueryCompilerWasmModule: async () => {
+        const { wasm } = load(`${runtime}/${compiler}.postgresql.wasm-base64.js`) as { wasm: string };
+        const { WebAssembly } = globalThis as unknown as { WebAssembly: { Module: new (bytes: Buffer) => object } };
+        return new WebAssembly.Module(Buffer.from(wasm, 'base64'));
+      },
+      importName: `./${compiler}.js`,
+    },
+    // Version 6:
+    generator: { config: { engineType: 'client' }, previewFeatures: [] },
+    ...{ relativePath: '.', dirname: __dirname, copyEngine: true, datasourceNames: ['db'], inlineSchemaHash: '' },
+    inlineDatasources: { db: { url: { fromEnvVar: null, value: 'postgresql://unused' } } },
+    // Version 7:
+    parameterizationSchema: { strings: [], graph: 'AAAA' },
+  });
+  return new Prisma({ adapter });
+}
+
+async function openPrisma(version: 6 | 7) {
+  const { connection } = await sharedPostgres();
+  const db = prismaOn(version, version === 6 ? new PrismaPg6(connection) : new PrismaPg7(connection));
+  return client<PrismaClient>({
+    transaction: (work) => db.$transaction(work),
+    nested: (tx, work) => tx.$transaction(work),
+    runOf: prisma,
+    outside: () => prisma(db),
+    close: () => db.$disconnect(),
+  });
+}
+
 export const clients: ClientCase[] = [
   { name: 'pg', dialect: 'postgres', knowsTheEnd: true, open: openPg },
   { name: 'TypeORM on Postgres', dialect: 'postgres', knowsTheEnd: true, nests: true, open: () => openTypeOrm('postgres') },
   { name: 'Knex on Postgres', dialect: 'postgres', knowsTheEnd: true, nests: true, open: () => openKnex('pg') },
   { name: 'Drizzle on Postgres', dialect: 'postgres', knowsTheEnd: false, nests: true, open: () => openDrizzle('postgres') },
   { name: 'Kysely on Postgres', dialect: 'postgres', knowsTheEnd: false, open: () => openKysely('postgres') },
+  { name: 'Prisma 6', dialect: 'postgres', knowsTheEnd: false, open: () => openPrisma(6) },
+  { name: 'Prisma 7', dialect: 'postgres', knowsTheEnd: false, nests: true, open: () => openPrisma(7) },
   { name: 'mysql2', dialect: 'mysql', knowsTheEnd: false, open: openMysql2 },
   { name: 'mysql2 with callbacks', dialect: 'mysql', knowsTheEnd: false, open: openMysql2Callbacks },
   { name: 'TypeORM on MariaDB', dialect: 'mysql', knowsTheEnd: true, nests: true, open: () => openTypeOrm('mysql') },

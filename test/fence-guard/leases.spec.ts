@@ -1,7 +1,7 @@
 // Which leases the guard takes, its options, what it does for a late holder, and its helpers for what is no client of a database here.
 import pgDriver from 'pg';
 import { LockConfigError, Locks, LockLostError, UnsupportedPrimitiveError, currentLease, type Lease } from 'nestjs-distributed-lock/core';
-import { fenceGuard, mikroOrm, pg, prisma, sequelize } from 'nestjs-distributed-lock/fence-guard';
+import { fenceGuard, mikroOrm, pg, sequelize } from 'nestjs-distributed-lock/fence-guard';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { gate } from '../../lib/testing/store/gate.js';
 import { sharedPostgres } from '../support/shared-server.js';
@@ -213,14 +213,6 @@ describe('helpers by shape', () => {
   // Their libraries are not installed here: these stand-ins have their shape.
   const plain = fenceGuard({ dialect: 'postgres' });
   const check = { lease: leaseOf('stock', 7) };
-
-  it('prisma: values one by one, of a transaction only', async () => {
-    const asked: unknown[][] = [];
-    const tx = { $queryRawUnsafe: async (...query: unknown[]) => (asked.push(query), [{ token: 7n }]) };
-    await plain.check(prisma(tx), check);
-    expect(asked).toEqual([[expect.stringContaining('VALUES ($1, CAST($2 AS bigint))'), 'stock', '7']]);
-    expect(() => prisma({ ...tx, $transaction: () => undefined } as typeof tx)).toThrow('the client in place of its transaction');
-  });
 
   it('mikroOrm: question marks, in the transaction of the entity manager', async () => {
     const asked: unknown[][] = [];
