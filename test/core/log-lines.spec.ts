@@ -226,6 +226,17 @@ describe('the log', () => {
     );
   });
 
+  it('says once a minute, of each label, that a wait timed out', async () => {
+    const { locks, of } = open();
+    await locks.acquire('key', { waitTimeout: 0 });
+    const fail = (label?: string) => failureOf(locks.acquire('key', { waitTimeout: 10, label }));
+    for (let times = 0; times < 3; times++) for (const label of ['Orders.pay', 'Orders.ship', undefined]) await fail(label);
+    expect(of('debug').map((line) => line.split(' ')[1])).toEqual(['Orders.pay:', 'Orders.ship:', 'Could']);
+    await pause(60_000);
+    await fail('Orders.pay');
+    expect(of('debug')[3]).toMatch(/^debug Orders\.pay: Could not acquire "key" .*\(and 2 more such lines before\)/);
+  });
+
   it('tells at debug level of timeouts, of requests without an answer, and of hand-overs to other processes', async () => {
     const { locks, store, of } = open();
     const { locks: others } = open({ app: 'other' }, store);

@@ -129,7 +129,7 @@ export class Lifecycle {
 
   private failed(operation: string, { key, owner }: Tenancy, cause: unknown, sentAt?: number): LockError {
     const error = this.errorOf(cause, key, sentAt);
-    this.events.debug(() => `Could not ${operation} "${key}": ${error.message}`, { key, owner });
+    this.events.debug(() => `Could not ${operation} "${key}": ${error.message}`, { key, owner, once: `could not ${operation}` });
     return error;
   }
 }

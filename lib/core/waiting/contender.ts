@@ -131,7 +131,7 @@ export class Contender extends RepeatedRequest<AcquireReply> {
   protected unanswered(cause: unknown): void {
     const { key, runtime } = this.queue;
     const error = runtime.errorOf(cause, key, this.sentAt);
-    runtime.events.debug(() => `Could not acquire "${key}": ${error.message}`, { key, owner: this.owner });
+    runtime.events.debug(() => `Could not acquire "${key}": ${error.message}`, { key, owner: this.owner, once: 'could not acquire' });
     if (error instanceof StoreError && error.isUnsent) this.queueEntry = this.entryBefore;
     if (this.isStopped) return;
     if (error.transient) return this.retry(error);
