@@ -1,7 +1,8 @@
+import type { Holder } from '../core/model/errors.js';
 import { processOf } from '../core/model/owner.js';
 import { dateOf, duration, now } from '../core/util/clock.js';
 import { promised } from '../core/util/promised.js';
-import { holderOf, type Holder, type LockQueue } from '../core/waiting/lock-queue.js';
+import { holderOf, type LockQueue } from '../core/waiting/lock-queue.js';
 import type { LockQueues } from '../core/waiting/lock-queues.js';
 import type { Waiter } from '../core/waiting/waiter.js';
 
@@ -51,7 +52,8 @@ export class SlowWaits {
 }
 
 /** Without the uuid, which does not help to find the process. The details of the line have it. */
-function heldBy({ owner, label, since }: Holder): string {
+function heldBy({ owner, label, since, keptUntil }: Holder): string {
+  if (keptUntil !== undefined) return `, kept by the minHold of ${processOf(owner)}`;
   const age = since === undefined ? '' : ` for ${duration(now() - since)}`;
   return `, held${age} by ${processOf(owner)}${label === undefined ? '' : ` (${label})`}`;
 }
@@ -60,7 +62,7 @@ function heldBy({ owner, label, since }: Holder): string {
 async function holderNow({ driver, key, holder }: LockQueue): Promise<Holder | undefined> {
   if (holder?.since !== undefined) return holder;
   const reply = await promised(() => driver.check({ key, owner: 'nobody' })).catch(() => undefined);
-  const known = holderOf(key, reply?.holder);
+  const known = holderOf(key, reply?.holder, now());
   const grantedAt = reply?.token == null ? undefined : driver.timeOf?.(reply.token);
   if (!known || known.since !== undefined || grantedAt === undefined) return known;
   // The store's clock and ours differ, so the age could be negative.

@@ -6,6 +6,7 @@ import { checkOptions, defined, only } from '../core/model/check-options.js';
 import type { Lease } from '../core/model/lease.js';
 import { ACQUIRE_CHECKS, type ResolvedOptions } from '../core/model/options.js';
 import type { Lifecycle } from '../core/holding/lifecycle.js';
+import { ownerOf } from '../core/model/owner.js';
 import type { KeyLock } from './key-lock.js';
 
 /** Options of {@link LeaderElection}. */
@@ -132,7 +133,7 @@ export class LeaderElection {
   async leader(): Promise<Leader | null> {
     this.runtime.assertOpen(this.key);
     const { holder, token } = await this.mutex.check();
-    return holder === null ? null : { owner: holder, since: this.timeOf(token), fencingToken: token };
+    return holder === null || ownerOf(holder) !== holder ? null : { owner: holder, since: this.timeOf(token), fencingToken: token };
   }
 
   /**

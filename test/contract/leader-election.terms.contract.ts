@@ -152,6 +152,12 @@ export function leaderTermsContract({ open, newKey, driver, isFree: isKeyFree, w
       expect(await observer.leader()).toBeNull();
     });
 
+    it('is not one whose term is over, though an operator keeps the key', async () => {
+      const term = await elected(candidate(election));
+      await driver().release({ key: `${name}-leader`, owner: term.owner, keepFor: 60_000 });
+      expect(await open().leaderElection(name).leader()).toBeNull();
+    });
+
     it('is not known where the store does not answer, which is an error', async () => {
       const deaf = open({ misbehaving: failing('check') });
       expect(await rejection(deaf.leaderElection(name).leader())).toBeInstanceOf(StoreError);

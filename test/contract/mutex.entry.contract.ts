@@ -120,12 +120,15 @@ export function patienceContract({ open, newKey }: Setting): void {
       expect(tries.asked).toBeGreaterThan(2);
     });
 
-    it('names the holder, for as long as its minHold lasts after the release', async () => {
+    it('says that the key is kept and for how long, while the minHold of a released lease lasts', async () => {
       const holder = await open().acquire(key, { ...long, minHold: 60_000 });
       await holder.release();
-      const error = await rejection(open().acquire(key, { waitTimeout: 0 }));
-      expect(error).toMatchObject({ code: 'LOCK_TIMEOUT', holder: holder.owner });
-      expect((error as Error).message).toContain(`it is held by ${holder.owner}.`);
+      for (const waitTimeout of [0, 20]) {
+        const error = await rejection(open().acquire(key, { waitTimeout }));
+        expect(error).toMatchObject({ code: 'LOCK_TIMEOUT', holder: holder.owner });
+        const [, left, by] = /: it is kept by its minHold for (\d+) s more: (\S+) has released it\. /.exec((error as Error).message) ?? [];
+        expect([by, Math.round(Number(left) / 10)]).toEqual([holder.owner, 6]);
+      }
     });
 
     it('names no holder where the store does not say who it is', async () => {

@@ -165,8 +165,11 @@ describe('the log', () => {
     expect(of('warn')[0]).toMatch(
       /^warn StockService\.reduce has waited 3\d s for "key", held( for 3\d s)? by shop@pod-7:1; 1 waits here \[NDL_SLOW_WAIT\]$/,
     );
-    await store.mutex.release({ ...away, keepFor: 0 });
-    await (await wait).release();
+    await store.mutex.release({ ...away, keepFor: 50_000 });
+    await expect(wait).rejects.toThrow(/kept by its minHold for \d+ s more: shop@pod-7:1:0b9c has released it/);
+    locks.acquire('key', { waitTimeout: 40_000, label: 'Orders.pay' }).catch(() => undefined);
+    await eventually(() => of('warn').length > 1, { within: 40_000, every: 1000 });
+    expect(of('warn')[1]).toMatch(/for "key", kept by the minHold of shop@pod-7:1; 1 waits here/);
   });
 
   it('of long waits may fail, which harms neither the process nor the wait', async () => {

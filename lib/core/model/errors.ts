@@ -1,3 +1,5 @@
+import { duration, now } from '../util/clock.js';
+
 /** Every `code` that a {@link LockError} can carry. */
 export type LockErrorCode =
   'LOCK_TIMEOUT' | 'LOCK_ABORTED' | 'LOCK_LOST' | 'LOCK_STORE' | 'LOCK_QUORUM' | 'LOCK_UNSUPPORTED' | 'LOCK_CONFIG';
@@ -55,7 +57,7 @@ export class LockTimeoutError extends LockError {
   static readonly code = 'LOCK_TIMEOUT';
   override readonly name = 'LockTimeoutError';
   readonly code = 'LOCK_TIMEOUT';
-  /** The owner id of the holder, where that is known. */
+  /** The owner id of the holder, where that is known; also of one that has released the key, while its `minHold` lasts. */
   readonly holder: string | undefined;
   /** The label of the holder, if that is a caller of this process: of a decorated method `'Class.method'`. */
   readonly holderLabel: string | undefined;
@@ -198,20 +200,30 @@ export function nameCaller(error: LockError, label: string): void {
   error.stack = stack?.replace(message, () => error.message);
 }
 
+/** The holder of a key. */
+export interface Holder {
+  readonly owner: string;
+  /** Only of a caller of this process: its label, and when it got the key, on the monotonic clock. */
+  readonly label: string | undefined;
+  readonly since: number | undefined;
+  /** If it has released the key, which its minHold keeps: until when, on the monotonic clock. */
+  readonly keptUntil: number | undefined;
+}
+
 /**
  * The caller's wait timeout is over, and the key is taken.
  *
- * @param holder with `since`, if it is a caller of this process.
  * @param deadlock the key, that for which its holder waits, and so on; the caller holds the last one.
  */
 export function timedOut(
   key: string,
   waited: number,
-  { owner, label, since }: { owner?: string; label?: string; since?: number } = {},
+  { owner, label, since, keptUntil }: Partial<Holder> = {},
   deadlock?: readonly string[],
 ): LockTimeoutError {
   const note = [label, since === undefined ? undefined : 'this process'].filter(Boolean).join(', ');
-  const by = owner === undefined ? 'taken' : `held by ${owner}${note && ` (${note})`}`;
+  const kept = keptUntil && `kept by its minHold for ${duration(Math.max(0, keptUntil - now()))} more: ${owner} has released it`;
+  const by = kept ?? (owner === undefined ? 'taken' : `held by ${owner}${note && ` (${note})`}`);
   const message = `Could not acquire "${key}" within ${Math.round(waited)} ms: it is ${by}.${deadlock ? sayDeadlock(deadlock) : ''}`;
   return new LockTimeoutError(message, { key, holder: owner, holderLabel: label, deadlock });
 }

@@ -49,7 +49,7 @@ export type AcquireReply = {
       readonly granted: false;
       /** Milliseconds until the holder's lease ends, if it is not renewed; negative: unknown. */
       readonly remaining: number;
-      /** The holder's owner id; `null`: unknown. */
+      /** The holder's owner id, behind `kept:` if it has released the key and its minHold is not over; `null`: unknown. */
       readonly holder: string | null;
       /** How many queued waiters come first. */
       readonly ahead: number;
@@ -113,7 +113,7 @@ export interface WakeUps {
 export interface CheckReply {
   readonly state: 'held' | 'queued' | 'taken' | 'free';
   readonly remaining: number;
-  /** The owner that holds the key or is offered it, one of them if there are several; `null`: none. */
+  /** The owner that holds the key or is offered it, one of them if there are several, as in {@link AcquireReply}; `null`: none. */
   readonly holder: string | null;
   /** The last fencing token that was reserved, while the key is held; `null`: unknown. */
   readonly token: number | null;

@@ -3,7 +3,8 @@ import type { HeldLease } from '../holding/held-lease.js';
 import type { Lifecycle } from '../holding/lifecycle.js';
 import { Tenure, type TenureQueue, type TurnLimits } from '../holding/tenure.js';
 import { watchdog } from '../holding/watchdog.js';
-import { abortedBy, closed, LockError, ownCopyOf, stopped, timedOut, unanswered } from '../model/errors.js';
+import { abortedBy, closed, LockError, ownCopyOf, stopped, timedOut, unanswered, type Holder } from '../model/errors.js';
+import { ownerOf } from '../model/owner.js';
 import type { LeaseDriver, Share } from '../store/lease-driver.js';
 import { after, now } from '../util/clock.js';
 import { LinkedList } from '../util/linked-list.js';
@@ -11,19 +12,16 @@ import { added, removed } from '../util/short-list.js';
 import { Contender } from './contender.js';
 import { Waiter, type AcquireCall } from './waiter.js';
 
-/** The holder of a key. */
-export interface Holder {
-  readonly owner: string;
-  /** Only of a caller of this process: its label, and when it got the key, on the monotonic clock. */
-  readonly label: string | undefined;
-  readonly since: number | undefined;
-}
-
-/** The holder as this process knows it: it may be one of its own callers, also by another queue. */
-export function holderOf(key: string, owner: string | null | undefined): Holder | undefined {
+/**
+ * The holder as this process knows it: it may be one of its own callers, also by another queue.
+ *
+ * @param holder as in the reply of the store. @param end of what it has, if the store has said so.
+ */
+export function holderOf(key: string, holder: string | null | undefined, end?: number): Holder | undefined {
+  const owner = ownerOf(holder);
   if (!owner) return undefined;
   const turn = watchdog.tenureOf(key, owner)?.turn;
-  return { owner, label: turn?.label, since: turn?.grantedAt };
+  return { owner, label: turn?.label, since: turn?.grantedAt, keptUntil: owner === holder ? undefined : end };
 }
 
 /**
@@ -98,8 +96,9 @@ export class LockQueue implements TenureQueue {
 
   /** The holder of the key, as far as is known. */
   get holder(): Holder | undefined {
-    const outcome = this.refusedLast?.outcome;
-    return holderOf(this.key, this.holders[0]?.owner ?? (outcome && 'holder' in outcome ? outcome.holder : undefined));
+    const { outcome, refusedAt = 0 } = this.refusedLast ?? {};
+    if (this.holders[0] || !outcome || !('holder' in outcome)) return holderOf(this.key, this.holders[0]?.owner);
+    return holderOf(this.key, outcome.holder, refusedAt + outcome.remaining);
   }
 
   granted(contender: Contender, token: number | null, time: number): void {

@@ -1,4 +1,4 @@
-import { keptBy, ownerOf } from '../../core/model/owner.js';
+import { keptBy } from '../../core/model/owner.js';
 import type {
   AcquireReply,
   AcquireRequest,
@@ -73,7 +73,7 @@ export class LeaseSteps {
     }
     const other = inTheWay(record, count === record.permits);
     const ahead = queue ? positionOf(record, owner) : 0;
-    return { granted: false, remaining: other ? remaining(work, other) : -1, holder: ownerOf(other?.owner), ahead, yielded };
+    return { granted: false, remaining: other ? remaining(work, other) : -1, holder: other?.owner ?? null, ahead, yielded };
   }
 
   renew(work: RecordWork, { owner, ttl, outlives }: RenewRequest): 'renewed' | 'lost' {
@@ -132,7 +132,7 @@ export class LeaseSteps {
     const isQueued = record?.queue.some((entry) => entry.owner === owner);
     const state = own ? 'held' : isQueued ? 'queued' : hold ? 'taken' : 'free';
     const token = this.kind === 'mutex' && hold && work.fence > 0 ? work.fence : null;
-    return { state, remaining: hold ? remaining(work, hold) : 0, holder: ownerOf(hold?.owner), token };
+    return { state, remaining: hold ? remaining(work, hold) : 0, holder: hold?.owner ?? null, token };
   }
 
   /** A key that is another kind of lock is not ours. */

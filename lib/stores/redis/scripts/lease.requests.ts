@@ -1,4 +1,3 @@
-import { ownerOf } from '../../../core/model/owner.js';
 import type {
   AcquireReply,
   AcquireRequest,
@@ -155,7 +154,7 @@ export abstract class RedisLeaseDriver implements LeaseDriver {
 function acquireReplyOf(reply: unknown): AcquireReply {
   if (!Array.isArray(reply)) return { granted: true, token: integerOf(reply) };
   const [remaining, holder, ahead] = listOf(reply, 3);
-  return { granted: false, remaining: millisecondsOf(remaining), holder: ownerOf(textOf(holder)), ahead: integerOf(ahead) };
+  return { granted: false, remaining: millisecondsOf(remaining), holder: textOf(holder) || null, ahead: integerOf(ahead) };
 }
 
 function yieldReplyOf(reply: unknown): AcquireReply {
@@ -178,7 +177,7 @@ function checkReplyOf(reply: unknown): CheckReply {
   return {
     state,
     remaining: millisecondsOf(remaining),
-    holder: ownerOf(textOf(holder ?? '')),
+    holder: textOf(holder ?? '') || null,
     token: token === undefined || token === '' ? null : integerOf(token),
   };
 }
