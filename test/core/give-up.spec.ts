@@ -106,6 +106,19 @@ it('a release that is refused while the locks are being closed is sent once more
   expect(sent.release).toHaveLength(2);
 });
 
+it('close() does not wait for a leave that the store refuses for now: it is sent once more', async () => {
+  const passing = () => new StoreError('READONLY, on purpose.', { transient: true, isRefusal: true });
+  const { locks, sent } = open((real) => ({
+    ...failing('acquire', Infinity, passing)(real),
+    ...failing('leave', Infinity, passing)(real),
+  }));
+  expect(await rejection(locks.acquire(KEY, { waitTimeout: 100 }))).toMatchObject({ isRefusal: true });
+  const { length } = sent.leave;
+  expect((await timed(() => locks.close())).elapsed).toBeLessThanOrEqual(1);
+  await passTime(30_000);
+  expect(sent.leave).toHaveLength(length + 1);
+});
+
 it('close() waits for a release that gets no answer, but not longer than four requests; it is sent again until its lease is over', async () => {
   const { locks, sent, isFree } = open(failing('release', 4, outage));
   await locks.using(KEY, () => 'done', PATIENT);

@@ -1,4 +1,4 @@
-import { asStoreError, LockAbortedError, LockConfigError, type LockError } from '../model/errors.js';
+import { asStoreError, LockAbortedError, LockConfigError, refusalIn, type LockError } from '../model/errors.js';
 import type { LockEventEmitter } from '../model/events.js';
 import type { CallTracing } from '../model/telemetry.js';
 import type { Tenancy } from '../store/lease-driver.js';
@@ -106,6 +106,8 @@ export class Lifecycle {
       }
       const isClosed = this.closed.aborted;
       if (now() + pause >= end || (isClosed && !error.transient)) break;
+      // What may be left of an acquire ends by itself.
+      if (isClosed && operation === 'leave' && refusalIn(error)) break;
       await idle(pause, isClosed ? [] : [this.closed]);
     }
     this.ends('cleanUp');
