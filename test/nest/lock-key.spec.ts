@@ -166,7 +166,7 @@ describe('digestArguments', () => {
   });
 
   const TOO_LARGE =
-    /^argument 1 is too large: the key would be made of more than 100000 fields, which blocks the process; lock by a part of it/;
+    /^argument 1 is too large: the key would be made of more than 100000 fields or 2000000 characters, which blocks the process; lock by a part of it/;
   it.each<[string, unknown]>([
     ['a record', { in: Object.fromEntries(Array.from({ length: 100_001 }, (_, id) => [`field ${id}`, id])) }],
     ['small records', Array.from({ length: 50_001 }, (_, id) => ({ id }))],
@@ -181,6 +181,22 @@ describe('digestArguments', () => {
     const half = () => new Float64Array(60_000);
     expect(all(half())).not.toBe(all(half().fill(1)));
     expect(refusal(() => all(half(), half()))).toMatch(TOO_LARGE);
+  });
+
+  const LONG = 'x'.repeat(1_200_000);
+  it.each<[string, unknown[]]>([
+    ['a text', [LONG + LONG]],
+    ['texts in all arguments together', [{ a: LONG }, [LONG]]],
+    ['names of fields', [{ [`${LONG}1`]: 1, [`${LONG}2`]: 2 }]],
+    ['what names itself', [{ [LOCK_KEY]: () => LONG + LONG }]],
+    ['what toJSON() returns', [{ toJSON: () => LONG + LONG }]],
+  ])('refuses more than two million characters of %s', (_, args) => {
+    expect(refusal(() => all('a', ...args))).toMatch(/^argument [12] is too large: .* 2000000 characters/);
+  });
+
+  it('takes two million characters', () => {
+    expect(all(LONG, LONG.slice(400_000))).not.toBe(all(LONG, `${LONG.slice(400_001)}y`));
+    expect(all(Array.from({ length: 100_000 }, () => 'x'.repeat(20)))).toHaveLength(all().length);
   });
 
   it('takes 1,000 levels', () => {

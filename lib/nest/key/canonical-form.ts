@@ -13,6 +13,8 @@ export const LOCK_KEY: unique symbol = Symbol.for('nestjs-distributed-lock:key')
 const MAX_DEPTH = 1_000;
 /** Fields of objects and elements of lists, in all arguments together. The walk is synchronous: so many block the event loop for some 100 ms. */
 const MAX_FIELDS = 100_000;
+/** Characters of strings and of the names of fields, in all arguments together. */
+const MAX_TEXT = 2_000_000;
 const MAX_SHOWN = 120;
 const IN_PROGRESS = '';
 // A longer form is replaced by its hash. Otherwise an object with two references to the same child would double the text at each level.
@@ -25,7 +27,7 @@ const ADVICE = "lock by a part of it (paramLock: ['0.id']), by a key function, o
  *
  * @param args the arguments of the call
  * @param steps where to begin, such as `['0', 'user', 'id']`; none: the form of the whole list
- * @throws {LockConfigError} when something has no stable form, or there are too many fields; the message names the argument, and the path in it
+ * @throws {LockConfigError} when something has no stable form, or there is too much of it; the message names the argument, and the path in it
  */
 export function canonicalForm(args: readonly unknown[], steps: readonly string[] = []): string {
   const walk = new Walk();
@@ -47,6 +49,7 @@ class Walk {
   readonly #path: string[] = [];
   readonly #forms = new Map<object, string>();
   #fieldsLeft = MAX_FIELDS;
+  #textLeft = MAX_TEXT;
 
   from(args: readonly unknown[], steps: readonly string[]): string {
     let value: unknown = args;
@@ -74,7 +77,10 @@ class Walk {
     if (typeof value === 'boolean') return value ? 't' : 'f';
     if (typeof value === 'number') return `${value};`; // -0 prints as 0
     if (typeof value === 'bigint') return `${value}n;`;
-    if (typeof value === 'string') return JSON.stringify(value); // escapes lone surrogates: in UTF-8 they would all be U+FFFD
+    if (typeof value === 'string') {
+      this.#count(0, value.length);
+      return JSON.stringify(value); // escapes lone surrogates: in UTF-8 they would all be U+FFFD
+    }
     if (typeof value === 'symbol') throw this.refusal('is a symbol');
     const known = this.#forms.get(value);
     if (known === IN_PROGRESS) throw this.refusal('is a cycle');
@@ -112,7 +118,7 @@ class Walk {
   #fields(value: object): string {
     let text = '{';
     const keys = Object.keys(value);
-    this.#count(keys.length);
+    this.#count(keys.length, Array.isArray(value) ? 0 : keys.join('').length);
     for (const key of keys.sort()) {
       const field = this.#within(key, () => (value as Record<string, unknown>)[key]);
       if (field !== 'u') text += JSON.stringify(key) + field;
@@ -128,10 +134,11 @@ class Walk {
   }
 
   /** Not the list of all arguments, which has no index to name. */
-  #count(fields: number): void {
+  #count(fields: number, characters = 0): void {
     if (this.#path.length > 0) this.#fieldsLeft -= fields;
-    if (this.#fieldsLeft >= 0) return;
-    const reason = `the key would be made of more than ${MAX_FIELDS} fields, which blocks the process`;
+    this.#textLeft -= characters;
+    if (Math.min(this.#fieldsLeft, this.#textLeft) >= 0) return;
+    const reason = `the key would be made of more than ${MAX_FIELDS} fields or ${MAX_TEXT} characters, which blocks the process`;
     throw configError('KEY', `argument ${this.#path[0]} is too large: ${reason}; ${ADVICE}`);
   }
 
