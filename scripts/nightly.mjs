@@ -11,6 +11,7 @@ export const COMMANDS = {
     'node scripts/test.mjs --tier all',
   ],
   sure: ['node scripts/test-sure.mjs'],
+  nodes: ['tsx scripts/nodes.mjs'],
   versions: ['node scripts/versions.mjs'],
   mutants: ['node test/mutants/run.mjs'],
   stryker: ['node scripts/packages.mjs test', 'node scripts/packages.mjs scripts stryker run'],

@@ -36,7 +36,7 @@ export function inTemporaryFolder(purpose, check) {
     const folder = await mkdtemp(join(tmpdir(), `${name}-${purpose}-`));
     leftovers.add(() => rm(folder, { recursive: true, force: true, maxRetries: 5 }));
     leftovers.add(() => (over.abort(), Promise.all(running)));
-    await check(folder, (title, start) => leftovers.addServer(step(title, start)));
+    return check(folder, (title, start) => leftovers.addServer(step(title, start)));
   });
 }
 

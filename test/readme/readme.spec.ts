@@ -125,6 +125,18 @@ it('docs name the versions of servers that docs/versions.json has; `npm run docs
   expect(claims.filter((version) => !shown.includes(version))).toEqual([]);
 });
 
+it('a version that passed is claimed with the date, one that failed no more, and one that is gone with its old date', async () => {
+  const { claimsAfter } = (await import(resolve('scripts/version-claims.mjs'))) as {
+    claimsAfter(before: object, runs: object[], date: string): object;
+  };
+  const [old, now] = ['2026-01-31', '2026-02-01'].map((passed) => ({ from: 'sid', passed }));
+  const before = { redis: { '8.0.6': old, '8.0.9': old }, etcd: { '3.4.23': old } };
+  const run = (engine: string, version: string, passed: boolean) => ({ engine, version, from: 'sid', passed });
+  const runs = [run('etcd', '3.4.23', false), run('redis', '8.0.10', true), run('redis', '8.0.6', true), run('mysql', '9.7.4', false)];
+  const after = { redis: { '8.0.6': now, '8.0.9': old, '8.0.10': now } };
+  expect(JSON.stringify(claimsAfter(before, runs, '2026-02-01'))).toBe(JSON.stringify(after));
+});
+
 describe('the list of docs/integrations.md', () => {
   it('has what the specs prove; `npm run docs` writes it', () => {
     expect(read('docs/integrations.md')).toContain(integrationsList());
