@@ -65,7 +65,7 @@ function scale(values, left, log) {
   return (value) => left + (value > 0 ? ((Math.log10(value) - least) / span) * room : 0);
 }
 
-export function format(value) {
+function format(value) {
   const digits = value >= 100 ? 0 : value >= 10 ? 1 : value >= 1 ? 2 : 3;
   return value.toFixed(digits).replace(/\B(?=(\d{3})+(?!\d))/g, value >= 1000 ? ',' : '');
 }

@@ -13,7 +13,7 @@ const SECONDS = [0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 
 const CALL = ['lock', 'kind', 'store'];
 
 /** All metrics. `lock` is the label of a call, never its key: keys are as many as there are orders. */
-export const INSTRUMENTS = {
+const INSTRUMENTS = {
   'distributed_lock.wait.duration': {
     type: 'histogram',
     unit: 's',

@@ -1,7 +1,7 @@
 import { Locks, type DoctorCheck, type DoctorOptions, type DoctorReport, type LockStore } from 'nestjs-distributed-lock/core';
 
 /** Milliseconds to wait for a wake-up. */
-export const QUICK = 50;
+const QUICK = 50;
 
 export interface Examined extends DoctorReport {
   /** @throws if there is none. */

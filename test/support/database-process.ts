@@ -17,7 +17,7 @@ function idsOfNobody() {
 }
 
 /** A folder that goes with the process that is guarded there, and belongs to the user it runs as. */
-export function databaseFolder(name: string): string {
+function databaseFolder(name: string): string {
   const folder = guardedFolder(name);
   if (unprivileged) chownSync(folder, unprivileged.uid, unprivileged.gid);
   return folder;

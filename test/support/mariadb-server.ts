@@ -83,7 +83,7 @@ export function mariadbUrl(connection: MariadbConnection): string {
 }
 
 /** Whether it is MySQL itself: on many machines `mysqld` is MariaDB. */
-export function isMysql(program: string): boolean {
+function isMysql(program: string): boolean {
   return (kinds[program] ??= !execFileSync(program, ['--no-defaults', '--version'], { encoding: 'utf8' }).includes('MariaDB'));
 }
 

@@ -68,7 +68,7 @@ export function regionsOf(file: string): Region[] {
 }
 
 /** Links to files of this repository. */
-export function linksOf(file: string, page: string): Link[] {
+function linksOf(file: string, page: string): Link[] {
   const links = page.replace(FENCE, '').matchAll(/\[([^\][]*)\]\((?!\w+:)([^)#\s]*)(?:#([^)\s]+))?\)/g);
   return [...links].map(([link, text = '', path = '', anchor]) => ({
     where: `${file}: ${link}`,

@@ -2,7 +2,7 @@ import { Redis, type RedisOptions } from 'ioredis';
 import { eventually } from './eventually.js';
 import { startRedis, type RedisServer } from './redis-server.js';
 
-export const SLOTS = 16_384;
+const SLOTS = 16_384;
 
 export interface StartClusterOptions {
   /** default 3 */

@@ -111,7 +111,7 @@ const LOGBACK = `<configuration>
 `;
 
 /** The answer to a word such as `srvr`. */
-export function fourLetters(port: number, word: string): Promise<string> {
+function fourLetters(port: number, word: string): Promise<string> {
   return new Promise((resolve, reject) => {
     const socket = connect(port, '127.0.0.1');
     let answer = '';

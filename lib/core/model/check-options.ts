@@ -59,7 +59,7 @@ export function checkOneOf(options: object, where: string, names: readonly strin
 }
 
 /** An error that suggests the nearest known option. */
-export function unknownOption(name: string, where: string, known: readonly string[]): LockConfigError {
+function unknownOption(name: string, where: string, known: readonly string[]): LockConfigError {
   const meant = nearest(name, known);
   const advice = meant === undefined ? `The options are ${known.join(', ')}.` : `Did you mean "${meant}"?`;
   return configError('UNKNOWN_OPTION', `${where}: unknown option "${name}". ${advice}`);

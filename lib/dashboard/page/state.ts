@@ -9,7 +9,7 @@ const MOST_NOTES = 500;
 const MOST_PREFIXES = 50;
 
 export const filters = ['all', 'contended', 'old', 'leaders', 'held'] as const;
-export const noteFilters = ['', 'lost', 'timeout', 'forced'] as const;
+const noteFilters = ['', 'lost', 'timeout', 'forced'] as const;
 export const columns = ['key', 'kind', 'holder', 'label', 'age', 'waiters', 'wait'] as const;
 export type Filter = (typeof filters)[number];
 export type Column = (typeof columns)[number];

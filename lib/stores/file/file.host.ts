@@ -57,7 +57,7 @@ export function withoutDead(record: string, processes: Processes): string {
 }
 
 /** Only a process of this host and pid namespace may be asked for. */
-export function isDead(name: string): boolean {
+function isDead(name: string): boolean {
   try {
     process.kill(Number(name.slice(name.lastIndexOf(':') + 1)), 0);
     return false;

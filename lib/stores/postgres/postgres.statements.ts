@@ -1,7 +1,7 @@
 import { configError } from '../../core/model/errors.js';
 
 /** The database's clock in milliseconds: when it is read, not when the transaction began, which is what `now()` tells. */
-export const CLOCK = '(extract(epoch FROM clock_timestamp()) * 1000)::float8';
+const CLOCK = '(extract(epoch FROM clock_timestamp()) * 1000)::float8';
 const WHOLE_CLOCK = `floor(${CLOCK})::bigint`;
 /** The first version of a row: later ones are larger, also those of a row that replaces it. */
 const FIRST_VERSION = '(extract(epoch FROM clock_timestamp()) * 1000000)::bigint';

@@ -23,7 +23,7 @@ export function tellFailure({ history, violations, options, folder }: RunResult)
   console.log(`\nrepeat:  ${commandOf(options)}\nhistory: ${folder}`);
 }
 
-export function commandOf({ seed, length, kinds, groups, store, workers, break: broken }: RunOptions): string {
+function commandOf({ seed, length, kinds, groups, store, workers, break: broken }: RunOptions): string {
   const flags = [`--seed ${seed}`, `--minutes ${length / 60_000}`, `--kind ${kinds.join(',')}`, `--faults ${groups.join(',') || 'none'}`];
   flags.push(`--store ${store}`, `--workers ${workers}`);
   if (broken !== undefined) flags.push(`--break ${broken}`);

@@ -34,7 +34,7 @@ export class Unacknowledged {
  * behind them. WAIT counts the replicas that have the writes of its own connection, and blocks that connection: what is asked meanwhile gathers and shares
  * the next one.
  */
-export class RedisPipelines implements ScriptSender {
+class RedisPipelines implements ScriptSender {
   /** Scripts that are not sent yet, by their nodes. */
   private readonly gathering = new Map<string, Entry[]>();
   /** A third, so that a script that gathers behind one WAIT and is sent with another one is answered in time. */

@@ -104,6 +104,6 @@ function abortController(): AbortController {
 }
 
 /** The settings of its owner do not change what we send and get. */
-export function optionsFor(abortSignal?: AbortSignal): object {
+function optionsFor(abortSignal?: AbortSignal): object {
   return { abortSignal, typeMapping: { [MAP]: Array }, asap: false, timeout: undefined };
 }
