@@ -8,6 +8,7 @@ interface Job {
   strategy?: { matrix: { include?: Row[] } & Record<string, unknown> };
   steps?: { run?: string }[];
   'continue-on-error'?: unknown;
+  'runs-on'?: string;
 }
 type Row = Record<string, unknown>;
 
@@ -28,6 +29,7 @@ const OTHERS: Record<string, string[]> = {
   simulate: NONE,
   soak: ['faults'],
   lint: NONE,
+  'test:quick': ['quick'],
   'docs:site': NONE,
 };
 
@@ -97,9 +99,13 @@ it.each([[['first', 'frist']], [[]]])('a list of the tiers %j is refused, so tha
   expect([status, stdout]).toEqual([1, '']);
 });
 
-it('no job may fail, and each Node that is claimed runs the tests', () => {
-  for (const { job } of jobs) expect(job).not.toHaveProperty('continue-on-error');
-  const run = jobs.flatMap(({ job }) => runsOf(job)).filter(({ steps: names }) => names === 'tests integrations');
+it('no job may fail, nor run on an image that changes, and each Node that is claimed runs tests', () => {
+  for (const { job } of jobs) {
+    expect(job).not.toHaveProperty('continue-on-error');
+    expect(job['runs-on']).toMatch(/^ubuntu-\d/);
+  }
+  const nodes = (name: string) => jobs.filter((each) => each.name === name).flatMap(({ job }) => runsOf(job));
   const [, claimed] = /Node ((?:\d+, )+\d+) with Nest/.exec(readFileSync('docs/upgrading.md', 'utf8'))!;
-  expect(run.map(({ node }) => node).join(', ')).toBe(claimed);
+  expect(nodes('ci of ci.yml').map(({ steps: names }) => names)).toContain('tests integrations');
+  expect([22, ...nodes('node of ci.yml').map(({ node }) => Number(node))].sort().join(', ')).toBe(claimed);
 });
