@@ -6,6 +6,8 @@ const esmPackages = ['@nestjs', 'file-type', 'strtok3', 'token-types', '@tokeniz
 /** @type {import('jest').Config} */
 export default {
   testEnvironment: 'node',
+  // Else a timer of Jest's own that is late prints a warning of what is deleted after each suite.
+  testEnvironmentOptions: { globalsCleanup: 'off' },
   roots: ['<rootDir>/test'],
   testMatch: ['**/*.spec.ts'],
   globalSetup: '<rootDir>/test/support/global-setup.mjs',

@@ -1,6 +1,7 @@
-// The tests: `node scripts/test.mjs [--tier quick|first|integrations|faults|nightly|page|all] [--store postgres] [--client node-redis] [--no-install] [paths …] [-- arguments of jest …]`.
+// The tests: `node scripts/test.mjs [--tier quick|first|check|integrations|faults|nightly|page|all] [--store postgres] [--client node-redis] [--no-install] [paths …] [-- arguments of jest …]`.
 // With a store only its suites run, and only its servers start. With a client, the suites of Redis run over that package.
 import { spawnSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { buildIfChanged } from './build-if-changed.mjs';
@@ -44,6 +45,14 @@ function suitesOf({ store, words }, tier) {
   return suitesOfTier(tier).filter((suite) => isOfStore(suite) && isMeant(suite));
 }
 
+/** Of all processes that this one has started, with theirs that have ended; where the system tells it. */
+function processorSeconds() {
+  if (!existsSync('/proc/self/stat')) return undefined;
+  // proc(5): the 16th and 17th field, in hundredths of a second. The second one, a name, can have spaces.
+  const fields = readFileSync('/proc/self/stat', 'utf8').split(') ')[1].split(' ');
+  return (Number(fields[13]) + Number(fields[14])) / 100;
+}
+
 const given = readArguments(process.argv.slice(2));
 const suites = suitesOf(given, given.tier);
 if (suites.length === 0) {
@@ -62,4 +71,6 @@ const jest = fileURLToPath(import.meta.resolve('jest/bin/jest'));
 const reporter = suites.length > 1 ? ['--reporters=<rootDir>/test/support/progress-reporter.mjs'] : [];
 const args = [jest, '--filter', './test/support/chosen-suites.cjs', ...reporter, ...given.jest];
 const { status } = spawnSync(process.execPath, args, { stdio: 'inherit', cwd: root, env: { ...env, TEST_SUITES: suites.join(' ') } });
+const used = processorSeconds();
+if (used !== undefined) console.error(`Processor: ${Math.round(used)} s`);
 process.exit(status ?? 1);

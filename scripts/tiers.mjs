@@ -1,4 +1,5 @@
-// Which suites are in which tier. test/tiers.json names those that cost too much for the `first`. The tier `integrations` has those of the others that
+// Which suites are in which tier. test/tiers.json names those that cost too much for the `first`: what explores tells the same on each run of unchanged
+// code, so it is in `check`. The tier `integrations` has those of the others that
 // need a package of test/package.json; `quick` those of the first that start no server.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,7 +8,7 @@ import { needsPackages, startsServers } from './imports.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 
-export const TIERS = ['quick', 'first', 'integrations', 'faults', 'nightly', 'page', 'all'];
+export const TIERS = ['quick', 'first', 'check', 'integrations', 'faults', 'nightly', 'page', 'all'];
 
 /** @returns {string[]} such as `test/core/clock.spec.ts` */
 export function suitesOfTier(tier) {

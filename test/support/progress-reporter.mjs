@@ -1,4 +1,4 @@
-// What `npm test` prints: a line as each tenth of the suites is done, the name of a suite that fails at once, and all failures in full at the end.
+// What `npm test` prints: a line with the first suite that is done and with each tenth of them, the name of a suite that fails at once, and all failures in full at the end.
 import { getConsoleOutput } from '@jest/console';
 import { SummaryReporter } from '@jest/reporters';
 import { relative } from 'node:path';
@@ -25,7 +25,7 @@ export default class extends SummaryReporter {
     if (result.console)
       this.log(`${relative(config.rootDir, path)} prints:\n${getConsoleOutput(result.console, config, this._globalConfig)}`);
     const done = numPassedTestSuites + numFailedTestSuites;
-    if (Math.floor((done * 10) / total) === Math.floor(((done - 1) * 10) / total)) return;
+    if (done > 1 && Math.floor((done * 10) / total) === Math.floor(((done - 1) * 10) / total)) return;
     const failed = numFailedTestSuites > 0 ? `, ${numFailedTestSuites} failed` : '';
     this.log(`${done} of ${total} suites after ${inWords((performance.now() - this.start) / 1000)}${failed}`);
   }

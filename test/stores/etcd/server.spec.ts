@@ -1,13 +1,10 @@
 // etcd as it is set up wrongly, or by itself in trouble. One member, which is changed from test to test.
 import { LockConfigError, StoreError } from 'nestjs-distributed-lock/core';
 import { etcdStore } from 'nestjs-distributed-lock/etcd';
-import { chmodSync } from 'node:fs';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { dirname } from 'node:path';
 import { rejection } from '../../../lib/testing/store/rejection.js';
 import { examined } from '../../doctor/examined.js';
-import { makeCertificate } from '../../support/certificate.js';
 import { startEtcd, type EtcdServer } from '../../support/etcd-server.js';
 import { eventually } from '../../support/eventually.js';
 import { ask, base64, open } from './setting.js';
@@ -52,25 +49,6 @@ describe('an endpoint', () => {
   it('that is the only one and does not listen is an outage: nothing was sent', async () => {
     const error = await rejection(etcdStore({ endpoints: ['http://127.0.0.1:1'] }).mutex.check({ key: 'order:42', owner: 'me' }));
     expect(error).toMatchObject({ name: 'StoreError', transient: true, isUnsent: true });
-  });
-
-  it('that speaks HTTPS only is refused with what to write', async () => {
-    const certificate = makeCertificate();
-    chmodSync(dirname(certificate.args[1]!), 0o755);
-    chmodSync(certificate.args[3]!, 0o644);
-    const safe = await startEtcd({ args: [`--cert-file=${certificate.args[1]}`, `--key-file=${certificate.args[3]}`] });
-    const tls = { ca: certificate.ca };
-    const advice = expect.stringContaining('Its endpoints begin with https:// if it has TLS') as string;
-    await (await open({ endpoints: [safe.url], tls }).acquire('order:42')).release();
-    const error = await rejection(acquired({ endpoints: [safe.url.replace('https', 'http')] }));
-    expect(error).toMatchObject({ name: 'StoreError', message: advice });
-    expect(await rejection(acquired({ endpoints: [safe.url] }))).toMatchObject({ name: 'StoreError', transient: false, isUnsent: true });
-    expect(await rejection(acquired({ endpoints: [server.url.replace('http', 'https')], tls }))).toMatchObject({
-      name: 'StoreError',
-      message: advice,
-    });
-    await safe.stop();
-    certificate.remove();
   });
 
   it('without the gateway is refused with what to change', async () => {
@@ -121,21 +99,6 @@ it('a waiter is woken after the watch was compacted away, and after the server w
   await handOver();
   await server.restart();
   await eventually(handOver);
-});
-
-it('a full server refuses, says how to make room, and works again after that', async () => {
-  const full = await startEtcd({ args: ['--quota-backend-bytes=1000000'] });
-  const locks = open({ endpoints: [full.url] });
-  await (await locks.acquire('order:42')).release();
-  const fill = async (): Promise<never> => {
-    for (let index = 0; ; index++) await ask(full.url, '/v3/kv/put', { key: base64(`fill/${index}`), value: base64('x'.repeat(100_000)) });
-  };
-  await rejection(fill());
-  const error = await rejection(locks.acquire('order:42', { waitTimeout: 1000 }));
-  expect(error).toMatchObject({ isRefusal: true, message: expect.stringContaining('--auto-compaction-retention=1h') });
-  const report = await examined(etcdStore({ endpoints: [full.url] }));
-  expect(report.of('space')).toMatchObject({ state: 'bad', seen: expect.stringContaining('alarm NOSPACE') });
-  await full.stop();
 });
 
 it('a row that is no lock is an error that names the key', async () => {

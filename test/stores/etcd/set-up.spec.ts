@@ -1,12 +1,13 @@
-// Users, with each kind of token that etcd has.
+// etcd with users, by each kind of token that it has, with TLS, and when it is full.
 import { EtcdClient } from '../../../lib/stores/etcd/etcd.client.js';
 import { etcdStore } from 'nestjs-distributed-lock/etcd';
 import { generateKeyPairSync } from 'node:crypto';
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { rejection } from '../../../lib/testing/store/rejection.js';
 import { examined, startLines } from '../../doctor/examined.js';
+import { makeCertificate } from '../../support/certificate.js';
 import { startEtcd, type EtcdServer } from '../../support/etcd-server.js';
 import { eventually } from '../../support/eventually.js';
 import { ask, base64, open } from './setting.js';
@@ -123,4 +124,41 @@ it('"auth" where there is none is refused with what to do', async () => {
     message: expect.stringContaining('Leave "auth" out'),
   });
   await server.stop();
+});
+
+it('an endpoint that speaks HTTPS only is refused with what to write', async () => {
+  const certificate = makeCertificate();
+  chmodSync(dirname(certificate.args[1]!), 0o755);
+  chmodSync(certificate.args[3]!, 0o644);
+  const plain = await startEtcd();
+  const safe = await startEtcd({ args: [`--cert-file=${certificate.args[1]}`, `--key-file=${certificate.args[3]}`] });
+  const tls = { ca: certificate.ca };
+  const acquired = (endpoints: string[], options?: typeof tls) =>
+    rejection(open({ endpoints, tls: options }).acquire('order:42', { waitTimeout: 1000 }));
+  const advice = expect.stringContaining('Its endpoints begin with https:// if it has TLS') as string;
+  await (await open({ endpoints: [safe.url], tls }).acquire('order:42')).release();
+  const error = await acquired([safe.url.replace('https', 'http')]);
+  expect(error).toMatchObject({ name: 'StoreError', message: advice });
+  expect(await acquired([safe.url])).toMatchObject({ name: 'StoreError', transient: false, isUnsent: true });
+  expect(await acquired([plain.url.replace('http', 'https')], tls)).toMatchObject({
+    name: 'StoreError',
+    message: advice,
+  });
+  await Promise.all([safe, plain].map((each) => each.stop()));
+  certificate.remove();
+});
+
+it('a full server refuses, says how to make room, and works again after that', async () => {
+  const full = await startEtcd({ args: ['--quota-backend-bytes=1000000'] });
+  const locks = open({ endpoints: [full.url] });
+  await (await locks.acquire('order:42')).release();
+  const fill = async (): Promise<never> => {
+    for (let index = 0; ; index++) await ask(full.url, '/v3/kv/put', { key: base64(`fill/${index}`), value: base64('x'.repeat(100_000)) });
+  };
+  await rejection(fill());
+  const error = await rejection(locks.acquire('order:42', { waitTimeout: 1000 }));
+  expect(error).toMatchObject({ isRefusal: true, message: expect.stringContaining('--auto-compaction-retention=1h') });
+  const report = await examined(etcdStore({ endpoints: [full.url] }));
+  expect(report.of('space')).toMatchObject({ state: 'bad', seen: expect.stringContaining('alarm NOSPACE') });
+  await full.stop();
 });
