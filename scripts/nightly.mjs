@@ -12,6 +12,7 @@ export const COMMANDS = {
   ],
   sure: ['node scripts/test-sure.mjs'],
   nodes: ['tsx scripts/nodes.mjs'],
+  times: ['node scripts/times.mjs'],
   versions: ['node scripts/versions.mjs'],
   mutants: ['node test/mutants/run.mjs'],
   stryker: ['node scripts/packages.mjs test', 'node scripts/packages.mjs scripts stryker run'],

@@ -1,16 +1,19 @@
-// Runs the first tier of the tests under what a test must not depend on: `npm run nightly -- sure [busy uptime locale user]`, all of them by default.
+// Runs the first tier of the tests under what a test must not depend on: `npm run nightly -- sure [busy uptime locale user alone]`, all of them by default.
 import { spawn, spawnSync } from 'node:child_process';
 import { chownSync, cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { buildIfChanged } from './build-if-changed.mjs';
+import { suitesOfTier } from './tiers.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const isRoot = process.getuid?.() === 0;
 const tests = [process.execPath, 'scripts/test.mjs'];
 /** Seconds: what has been up for less has not had an hour, nor what a lease of an hour ago would need. */
 const UPTIME = 60;
+/** Milliseconds for a suite and the end of its process: the longest suite takes a twelfth of it. */
+const LIMIT = 300_000;
 const NOBODY = 65_534;
 /** The folders that scripts/packages.mjs installs. */
 const INSTALLED = ['test', 'scripts'].map((folder) => join(root, folder, 'node_modules'));
@@ -42,6 +45,11 @@ const PARTS = {
   locale: {
     title: 'in another time zone and locale',
     run: () => succeeds(tests, { env: { ...process.env, TZ: 'Pacific/Kiritimati', LC_ALL: 'tr_TR.UTF-8' } }),
+  },
+  alone: {
+    title: `each suite alone, in a process that ends by itself within ${LIMIT / 1000} s`,
+    run: () =>
+      suitesOfTier('first').filter((suite) => !succeeds([...tests, suite], { timeout: LIMIT, killSignal: 'SIGKILL' })).length === 0,
   },
   user: {
     title: 'as a user who is not root',

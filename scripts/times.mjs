@@ -1,0 +1,64 @@
+// How long the tests take: `npm run nightly -- times [quick first check …]`, the tiers of a contributor by default. It writes the slow suites of the first
+// tier into test/durations.json, of which lint refuses those above the limit. `--of results.json` takes the results of a run of Jest instead.
+import { spawnSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { parseArgs } from 'node:util';
+import { suitesOfTier } from './tiers.mjs';
+
+const root = fileURLToPath(new URL('..', import.meta.url));
+const file = join(root, 'test/durations.json');
+/** Seconds that a suite of the first tier may keep a worker. */
+const LIMIT = 25;
+/** Seconds: what takes less is not written down. */
+const NOTED = 15;
+
+/** @returns {string[]} a sentence for each suite of the first tier that is too slow */
+export function tooSlow() {
+  const first = new Set(suitesOfTier('first'));
+  const slow = Object.entries(JSON.parse(readFileSync(file, 'utf8'))).filter(([suite, seconds]) => first.has(suite) && seconds > LIMIT);
+  return slow.map(([suite, seconds]) => `${suite} took ${seconds} s, and a suite of the first tier may take ${LIMIT}.`);
+}
+
+function durationsOf(results) {
+  const all = results.testResults.map(({ name, startTime, endTime }) => [relative(root, name), Math.round((endTime - startTime) / 1000)]);
+  return all.sort(([, one], [, other]) => other - one);
+}
+
+function note(durations) {
+  const slow = durations.filter(([, seconds]) => seconds >= NOTED);
+  writeFileSync(file, `${JSON.stringify(Object.fromEntries(slow), undefined, 2)}\n`);
+}
+
+function measure(tier) {
+  const folder = mkdtempSync(join(tmpdir(), 'times-'));
+  const output = join(folder, 'results.json');
+  const start = performance.now();
+  const args = ['scripts/test.mjs', '--tier', tier, '--json', '--outputFile', output];
+  const { status, stderr } = spawnSync(process.execPath, args, {
+    cwd: root,
+    encoding: 'utf8',
+    stdio: ['ignore', 'ignore', 'pipe'],
+    maxBuffer: 2 ** 28,
+  });
+  const results = JSON.parse(readFileSync(output, 'utf8'));
+  rmSync(folder, { recursive: true });
+  const durations = durationsOf(results);
+  if (tier === 'first') note(durations);
+  if (status !== 0) process.exitCode = 1;
+  return {
+    passed: results.numPassedTests,
+    failed: results.numFailedTests + results.numRuntimeErrorTestSuites,
+    seconds: Math.round((performance.now() - start) / 1000),
+    workers: durations.reduce((sum, [, seconds]) => sum + seconds, 0),
+    processor: Number(/Processor: (\d+) s/.exec(stderr)?.[1]),
+  };
+}
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const { values, positionals } = parseArgs({ options: { of: { type: 'string' } }, allowPositionals: true });
+  if (values.of) note(durationsOf(JSON.parse(readFileSync(values.of, 'utf8'))));
+  else console.table(Object.fromEntries((positionals.length > 0 ? positionals : ['quick', 'first']).map((tier) => [tier, measure(tier)])));
+}
