@@ -69,7 +69,7 @@ async function asked<Reply>(faults: StoreFaults, requestTimeout: number, send: (
   if (delay > 0) {
     // What it rejects with is awaited below.
     reply.catch(() => undefined);
-    await idle(Math.min(delay, requestTimeout));
+    await idle(Math.min(delay, requestTimeout), [], true);
     if (delay >= requestTimeout) throw noAnswer(`a fault of the test delays it by ${delay} ms`);
   }
   return reply;

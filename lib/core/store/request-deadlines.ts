@@ -8,7 +8,7 @@ export interface TimedRequest<T extends LinkedEntry<T>> extends LinkedEntry<T> {
 
 /**
  * The requests of a store that have no answer yet, and an end for each of them. One timer serves all: a timer of its own would cost a request
- * as much as the rest of it (`npm run bench -- w1`).
+ * as much as the rest of it (`npm run bench -- w1`). It keeps the process alive while a request is open: somebody waits for it.
  */
 export class RequestDeadlines<T extends TimedRequest<T>> {
   /** In the order of their ends, because all have the same limit. */
@@ -24,12 +24,15 @@ export class RequestDeadlines<T extends TimedRequest<T>> {
   begin(request: T): void {
     request.endsAt = now() + this.requestTimeout;
     this.open.add(request);
-    this.timer ??= after(this.requestTimeout, this.onTimer).unref();
+    this.timer ??= after(this.requestTimeout, this.onTimer);
+    if (this.open.size === 1) this.timer.ref();
   }
 
   /** False: it had ended already. */
   end(request: T): boolean {
-    return this.open.delete(request);
+    const wasOpen = this.open.delete(request);
+    if (this.open.size === 0) this.timer?.unref();
+    return wasOpen;
   }
 
   stop(): void {
@@ -38,15 +41,15 @@ export class RequestDeadlines<T extends TimedRequest<T>> {
   }
 
   private readonly onTimer = (): void => {
+    this.timer = undefined;
     // After a blocked event loop the replies may have arrived already: they are read before this runs.
     setImmediate(() => {
-      this.timer = undefined;
       for (const request of this.open) {
         const left = request.endsAt - now();
         if (left > 0) {
           // A late request may have begun another one, whose end is later than this.
           this.stop();
-          this.timer = after(left, this.onTimer).unref();
+          this.timer = after(left, this.onTimer);
           return;
         }
         this.late(request);

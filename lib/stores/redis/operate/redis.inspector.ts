@@ -74,7 +74,7 @@ export class RedisInspector implements Inspector {
   }
 
   private async *scan(node: RedisClient, pattern: string, type?: string): AsyncGenerator<readonly string[]> {
-    for (let cursor = '0'; ; await idle(SCAN_PAUSE)) {
+    for (let cursor = '0'; ; await idle(SCAN_PAUSE, [], true)) {
       const args = [cursor, 'MATCH', pattern, 'COUNT', SCAN_COUNT, ...(type === undefined ? [] : ['TYPE', type])];
       const reply = await this.connection.request((client) => (client.isCluster ? node : client).call('SCAN', ...args));
       const [next, names] = listOf(reply, 2);
