@@ -280,6 +280,10 @@ it.each(CLIENTS)('a store of a client of %s with replicaAcks replaces a connecti
   });
   const locks = setting.locks({ client: make(proxy.connection), requestTimeout: REQUEST_TIMEOUT, replicaAcks: 1 });
   await (await locks.acquire(KEY, patient)).release();
+  for (let round = 0; round < 3; round++) {
+    proxy.silence();
+    await (await locks.acquire(KEY, patient)).release();
+  }
   proxy.moveTo({ port: next.port! });
   await setting.server.pause();
   // That the new server has no replica is an answer.

@@ -192,7 +192,7 @@ class NodeRedisDuplicate extends NodeRedisAdapter implements RedisClient {
     this.link = new NodeRedisLink(client, (event, error) => {
       if (event === 'end') return this.ended();
       if (event === 'ready') this.status = 'ready';
-      if (!this.isBrokenOff) this.emit(event, error);
+      if (event !== 'error' || !this.isBrokenOff) this.emit(event, error);
     });
     this.link.watch();
     client.on('connect', () => {

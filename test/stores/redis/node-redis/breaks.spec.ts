@@ -2,6 +2,7 @@ import type { NodeRedisClient } from 'nestjs-distributed-lock/redis';
 import net, { type Socket } from 'node:net';
 import * as five from 'redis';
 import * as six from 'redis-v6';
+import { adapterOf } from '../../../../lib/stores/redis/node-redis/node-redis.adapter.js';
 import { eventually } from '../../../support/eventually.js';
 import { rejection } from '../../../../lib/testing/store/rejection.js';
 import { loadScripts, outcomeOf, useRedis } from '../setting.js';
@@ -81,5 +82,29 @@ describe.each([
       expect((await again).value?.key).toBe('next');
     }
     await holder.release();
+  });
+
+  it('emits close once if it was ready, whoever ended it, also over a duplicate', async () => {
+    const proxy = await setting.proxy();
+    const { client } = await clientAndSocket(createClient, { socket: { ...proxy.connection, reconnectStrategy: false } });
+    const adapter = adapterOf(client);
+    const duplicate = adapter.duplicate();
+    const breakOff = () => duplicate.disconnect(true);
+    const disconnect = () => duplicate.disconnect();
+    const destroy = () => void client.destroy();
+    const cut = () => proxy.cut();
+    for (const [connection, end] of [
+      ...([cut, breakOff, cut, breakOff, breakOff, disconnect] as const).map((one) => [duplicate, one] as const),
+      ...([destroy, cut] as const).map((one) => [adapter, one] as const),
+    ]) {
+      if (connection.status !== 'ready') await connection.connect();
+      const closed = jest.fn();
+      connection.on('close', closed);
+      end();
+      await eventually(() => connection.status === 'end');
+      await written();
+      expect(closed).toHaveBeenCalledTimes(1);
+      connection.off('close', closed);
+    }
   });
 });
