@@ -1,7 +1,6 @@
-import { inspect } from 'node:util';
 import type { CallSettings, LatchDriverCalls } from './latch-driver-calls.js';
 import { configError } from '../core/model/errors.js';
-import { checkOptions, integerFrom, only } from '../core/model/check-options.js';
+import { checkOptions, integerFrom, only, shown } from '../core/model/check-options.js';
 import { ACQUIRE_CHECKS, resolveOptions, type AcquireOptions, type ResolvedOptions } from '../core/model/options.js';
 import { HOUR } from '../core/util/clock.js';
 import { patienceOf } from '../core/waiting/caller.js';
@@ -57,7 +56,7 @@ export class CountDownLatch {
     const settings = this.settings(options);
     const expected = COUNT(count);
     if (expected !== undefined)
-      throw configError('OPTION', `Latch "${key}": the count must be ${expected}, not ${inspect(count)}.`, { key });
+      throw configError('OPTION', `Latch "${key}": the count must be ${expected}, not ${shown(count, expected)}.`, { key });
     return calls.change(key, settings, ttl, (change) => calls.driver.trySetCount({ ...change, count }));
   }
 

@@ -1,8 +1,7 @@
-import { inspect } from 'node:util';
 import { heldLease, runHolding } from '../core/holding/call-chain.js';
 import type { HeldLease } from '../core/holding/held-lease.js';
 import { abortedBy, asStoreError, configError } from '../core/model/errors.js';
-import { checkOptions } from '../core/model/check-options.js';
+import { checkOptions, shown } from '../core/model/check-options.js';
 import type { Lease } from '../core/model/lease.js';
 import { ACQUIRE_CHECKS, resolveOptions, type AcquireOptions, type ResolvedOptions } from '../core/model/options.js';
 import { notHandedOver, type Ticket } from '../core/model/ticket.js';
@@ -87,5 +86,5 @@ export class KeyLock extends LockBase<HeldLease> {
 /** The lock behind the public interface. It may come from another copy of this package. */
 export function takeable(lock: Lock): KeyLock {
   if (typeof lock === 'object' && lock !== null && 'take' in lock) return lock as KeyLock;
-  throw configError('OPTION', `A multi-lock is made of keys and locks, not of ${inspect(lock)}.`);
+  throw configError('OPTION', `A multi-lock is made of keys and locks, not of ${shown(lock)}.`);
 }

@@ -178,7 +178,7 @@ export function readWriteExclusionContract({ open, newKey, makeStore }: Setting)
 
   describe('the policy', () => {
     it.each([
-      [{ policy: 'first' }, /"policy" must be "fair", "readers" or "writers", not 'first'/],
+      [{ policy: 'first' }, /"policy" must be "fair", "readers" or "writers", not this string/],
       [{ policy: null }, /"policy"/],
       [{ fair: true }, /unknown option "fair"/],
       [null, /must be an object/],

@@ -12,7 +12,15 @@ import {
 } from 'nestjs-distributed-lock';
 import { LockConfigError, Locks } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
+import { etcdStore } from 'nestjs-distributed-lock/etcd';
+import { fileStore } from 'nestjs-distributed-lock/file';
+import { mysqlStore } from 'nestjs-distributed-lock/mysql';
+import { postgresStore } from 'nestjs-distributed-lock/postgres';
+import { quorumStore } from 'nestjs-distributed-lock/quorum';
 import { redisStore } from 'nestjs-distributed-lock/redis';
+import { zookeeperStore } from 'nestjs-distributed-lock/zookeeper';
+import { inspect } from 'node:util';
+import pg from 'pg';
 
 type Taker = (options: never) => unknown;
 type Untyped = (...args: unknown[]) => MethodDecorator;
@@ -180,16 +188,143 @@ describe('the error of an unknown option', () => {
     ['a client passed bare', { evalsha: () => undefined }, 'a client is passed as redisStore({ client })'],
     ['a URL passed bare', 'redis://localhost', 'the options must be an object: redisStore({ url })'],
     ['a url from a variable that is not set', { url: undefined }, '"url" is undefined: is the variable set that it comes from?'],
-    ['an empty url', { url: '' }, '"url" must be a URL such as redis://localhost:6379, not \'\''],
+    ['an empty url', { url: '' }, '"url" must be a URL such as redis://localhost:6379/0, with %25 for a % in the password, not \'\''],
     ['a url that is no text', { url: 5 }, '"url"'],
     ['a client that is none', { client: {} }, '"client"'],
-    ['a URL of another server', { url: 'postgres://localhost' }, '"url" must begin with redis:// or rediss://, not postgres://'],
-    ['a bare % in the password', { url: 'redis://me:100%@localhost' }, '"url" is not a valid Redis URL, which has %25 for a %'],
-    ['a database that is no number', { url: 'redis://localhost/abc' }, '"url" names the database \'abc\': it must be a number'],
+    ['a URL of another server', { url: 'postgres://localhost' }, '"url" must be a URL such as redis://localhost:6379/0'],
+    ['a bare % in the password', { url: 'redis://me:100%@localhost' }, 'with %25 for a % in the password'],
+    ['a database that is no number', { url: 'redis://localhost/abc' }, '"url" must be a URL such as redis://localhost:6379/0'],
     ['a misspelled option', { uri: 'redis://localhost' }, 'unknown option "uri". Did you mean "url"?'],
   ])('says what to write in redisStore instead of %s', async (_what, options, message) => {
     expect(await refusalOf(() => redisStore(options as never))).toContain(message);
   });
+});
+
+const SECRET = 'hunter2';
+/** All stores that take options, with what each needs. */
+const STORES: Record<string, (options: object) => unknown> = {
+  redisStore: (options) => redisStore(options as never),
+  'redisStore for Sentinel': (options) => redisStore({ sentinels: [{}], name: 'main', ...options }),
+  'redisStore for a Cluster': (options) => redisStore({ cluster: [{}], ...options }),
+  postgresStore: (options) => postgresStore(options as never),
+  'postgresStore beside a query': (options) => postgresStore({ query: () => [], ...options } as never),
+  mysqlStore: (options) => mysqlStore(options as never),
+  'mysqlStore with a url': (options) => mysqlStore({ url: 'mysql://localhost/shop', ...options }),
+  etcdStore: (options) => etcdStore({ endpoints: ['http://localhost'], ...options }),
+  'the auth of etcdStore': (auth) => etcdStore({ endpoints: ['http://localhost'], auth: { username: 'a', password: 'b', ...auth } }),
+  zookeeperStore: (options) => zookeeperStore(options),
+  'zookeeperStore with auth': (options) => zookeeperStore({ connectionString: 'localhost', ...options }),
+  fileStore: (options) => fileStore({ directory: '/nowhere', ...options }),
+  quorumStore: (options) => quorumStore([memoryStore(), memoryStore(), memoryStore()], options),
+};
+const hidden: [string, unknown][] = [
+  ['text', SECRET],
+  ['text with other characters', `x; ${SECRET}`],
+  ['a function', Object.assign(() => SECRET, { SECRET })],
+  ['an object', { password: SECRET, connectionString: `postgres://u:${SECRET}@h:x/db`, toString: () => SECRET }],
+  ['an array', [SECRET, { password: SECRET }]],
+  ['a client of pg', new pg.Client({ password: SECRET, connectionString: `postgres://u:${SECRET}@h/db` })],
+  ['a URL object', new URL(`redis://u:${SECRET}@h`)],
+  ['a symbol', Symbol(SECRET)],
+  ...[
+    ...['redis', 'postgres', 'mysql', 'http', 'jdbc:postgresql', 'prisma+postgres'].flatMap((scheme) => [
+      `${scheme}://u:${SECRET}@h/a/b`,
+      `${scheme}://u:${SECRET}%@h`,
+      `${scheme}://u:${SECRET}%ff@h`,
+      `${scheme}://u:${SECRET}/1@h:x`,
+      `${scheme}://h?ssl-mode=REQUIRED&password=${SECRET}`,
+      `${scheme}://h/${SECRET}`,
+    ]),
+    `h.redis.cache.windows.net:6380,password=${SECRET},ssl=True`,
+    `redis://h:6380,password=${SECRET},ssl=True`,
+    `${SECRET}@localhost:2181`,
+    `${SECRET}://localhost`,
+  ].map((url): [string, unknown] => [`the text ${url.replace(SECRET, '…')}`, url]),
+];
+
+it.each(Object.entries(STORES))('%s shows no value of an option, which may have a password', (_store, make) => {
+  const thrown = (options: object): unknown => {
+    try {
+      make(options);
+    } catch (error) {
+      return error;
+    }
+    return undefined;
+  };
+  // Those that there are, and one more.
+  const [, known] = /The options are (.*)\. \[/.exec(String(thrown({ nowhere: 1 })))!;
+  const refused = [...known!.split(', '), 'nowhere'].map((name) => {
+    const errors = hidden.map(([, value]) => thrown({ [name]: value })).filter(Boolean);
+    for (const error of errors) {
+      const { message, stack } = error as Error;
+      for (const text of [message, stack, inspect(error, { depth: 9, showHidden: true })]) expect(text).not.toContain(SECRET);
+      expect(error).toBeInstanceOf(LockConfigError);
+    }
+    return errors.length;
+  });
+  expect(Math.max(...refused)).toBeGreaterThan(0);
+});
+
+it.each<[string, (url: string) => unknown, string[], string[]]>([
+  [
+    'redisStore',
+    (url) => redisStore({ url }),
+    [
+      'redis://h',
+      'REDIS://h',
+      'rediss://u:p%25@h:6380/1?ssl_cert_reqs=none',
+      'redis://h/?tls=true&family=6',
+      '/run/redis.sock?db=2',
+      'redis:///1',
+    ],
+    ['h:6379', 'postgres://h', 'redis://h?ssl=true', 'redis://h/a', '//h', 'h:6380,password=p,ssl=True', 'redis:h'],
+  ],
+  [
+    'postgresStore',
+    (url) => postgresStore({ url }),
+    [
+      ...['postgres://h', 'postgresql://u:p%@h:5432/shop?ssl=true', 'postgres://u:p@/shop?host=/run/postgresql', 'postgres:///shop'],
+      'postgres://h/shop?sslmode=require&sslaccept=strict',
+    ],
+    [
+      'h:22810/shop',
+      'jdbc:postgresql://h/shop',
+      'prisma+postgres://h',
+      'mysql://h',
+      'postgres://h?ssl-mode=require',
+      'postgres://h?sslMode=require',
+    ],
+  ],
+  [
+    'mysqlStore',
+    (url) => mysqlStore({ url }),
+    [
+      'mysql://u:p@h/shop',
+      'mariadb://h/shop',
+      'mysql://h/shop?ssl={}',
+      'mysql://h/shop?ssl={"rejectUnauthorized":true}',
+      'mysql://h/shop?ssl=Amazon%20RDS',
+    ],
+    [
+      ...[
+        'h:22810/shop',
+        'jdbc:mysql://h/shop',
+        'postgres://h/shop',
+        'mysql://h/shop?ssl-mode=REQUIRED',
+        'mysql://h/shop?sslaccept=strict',
+      ],
+      ...['mysql://h/shop?ssl=true', 'mysql://h/shop?useSSL=true', 'mysql://h/shop?tls=true'],
+    ],
+  ],
+  [
+    'etcdStore',
+    (url) => etcdStore({ endpoints: ['https://h', url] }),
+    ['http://h:2379', 'https://h/'],
+    ['h:2379', 'redis://h', 'https://h/a', 'https://u:p@h', 'https://h?ssl=true'],
+  ],
+])('%s takes URLs that it understands whole, TLS included', (_store, make, good, bad) => {
+  for (const url of good) make(url);
+  for (const url of bad) expect(() => make(url)).toThrow(LockConfigError);
 });
 
 it('a decorator that lacks what it needs shows one with them', async () => {

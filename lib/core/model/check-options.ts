@@ -22,6 +22,29 @@ export function ofType(type: 'string' | 'function' | 'object'): Check {
   return (value) => (typeof value === type && value !== null ? undefined : `${type === 'object' ? 'an' : 'a'} ${type}`);
 }
 
+/** A URL. @param tls what asks for TLS, or for none: the client ignores other parameters of TLS. @param way the same for the message. */
+export function urlWith(start: RegExp, example: string, tls = /./, way = ''): Check {
+  const wrong = `a URL such as ${example}, with %25 for a % in the password`;
+  return (value) => {
+    if (typeof value !== 'string' || !start.test(value)) return wrong;
+    try {
+      const { username, password, pathname, searchParams } = new URL(value, 'path://of-a-socket');
+      decodeURIComponent(username + password + pathname);
+      const isKnown = tls.test(value) || ![...searchParams.keys()].some((name) => /ssl|tls/i.test(name));
+      return isKnown ? undefined : `a URL that asks for TLS by ${way}, since its other parameters of TLS have no effect`;
+    } catch {
+      return wrong;
+    }
+  };
+}
+
+/** A wrong value for a message, by its type: text and objects may have a password inside, also where none is expected. */
+export function shown(value: unknown, expected = ''): string {
+  const type = Array.isArray(value) ? 'array' : typeof value;
+  const isHarmless = value === '' || value === null || /undefined|boolean/.test(type);
+  return isHarmless || (type === 'number' && /number|milliseconds/.test(expected)) ? inspect(value) : `this ${type}`;
+}
+
 /**
  * Checks names and values; an option that is `undefined` counts as not given.
  *
@@ -45,7 +68,7 @@ export function checkOptions(options: unknown, where: string, checks: Checks, re
     const expected = value === undefined && name !== required ? undefined : checks[name]?.(value);
     if (expected === undefined) continue;
     const wayOut = example !== undefined && value === undefined ? `: write ${example}` : '';
-    throw configError('OPTION', `${where}: "${name}" must be ${expected}, not ${inspect(value)}${wayOut}.`);
+    throw configError('OPTION', `${where}: "${name}" must be ${expected}, not ${shown(value, expected)}${wayOut}.`);
   }
 }
 
@@ -123,14 +146,4 @@ function editDistance(a: string, b: string): number {
     row = next;
   }
   return row[b.length]!;
-}
-
-/** Whether it is a URL with parts that can be decoded. In a password, `%` is written as `%25`. */
-export function isUrl(text: string): boolean {
-  try {
-    const { username, password, pathname } = new URL(text);
-    return [username, password, pathname].every((part) => decodeURIComponent(part) !== undefined);
-  } catch {
-    return false;
-  }
 }

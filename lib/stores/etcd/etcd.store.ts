@@ -1,5 +1,5 @@
 import type { SecureContextOptions } from 'node:tls';
-import { checkOptions, integerFrom, ofType, type Check } from '../../core/model/check-options.js';
+import { checkOptions, integerFrom, ofType, urlWith } from '../../core/model/check-options.js';
 import { configError } from '../../core/model/errors.js';
 import { renewable, type LockStore } from '../../core/store/lock-store.js';
 import { observedTable } from '../records/observed/observed.table.js';
@@ -24,10 +24,9 @@ export interface EtcdStoreOptions {
 }
 
 const PREFIX = 'nestjs-distributed-lock/';
-const texts: Check = (value) =>
-  Array.isArray(value) && value.length > 0 && value.every((each) => typeof each === 'string') ? undefined : 'an array of URLs';
+const ofEndpoint = urlWith(/^https?:\/\//i, 'http://etcd-1:2379');
 const CHECKS = {
-  endpoints: texts,
+  endpoints: (value: unknown) => (Array.isArray(value) && value.length > 0 ? undefined : 'an array of URLs'),
   auth: ofType('object'),
   tls: ofType('object'),
   prefix: (value: unknown) => (typeof value === 'string' && value !== '' ? undefined : 'a text'),
@@ -46,14 +45,11 @@ export function etcdStore(options: EtcdStoreOptions): LockStore {
   const { endpoints, auth, tls, prefix = PREFIX, requestTimeout = 1000 } = options;
   for (const name of auth === undefined ? [] : Object.keys(AUTH_CHECKS)) checkOptions(auth, 'etcdStore, "auth"', AUTH_CHECKS, name);
   for (const endpoint of endpoints) {
-    const { protocol = '', username = '', href = '', host = '' } = URL.canParse(endpoint) ? new URL(endpoint) : {};
-    // The text may have a password in an unexpected place.
-    if (!/^https?:$/.test(protocol)) throw configError('OPTION', 'etcdStore: an endpoint must be a URL such as http://etcd-1:2379.');
-    if (username !== '') throw configError('OPTION', 'etcdStore: an endpoint has no user. Give "auth": { username, password }.');
+    const { protocol = '', href = '', host = '' } = ofEndpoint(endpoint) ? {} : new URL(endpoint);
     // The gateway is at the root of its host. A path would be lost.
     if (href !== `${protocol}//${host}/`)
-      throw configError('OPTION', 'etcdStore: an endpoint has no path, query or hash, such as http://etcd-1:2379.');
-    if (tls && protocol === 'http:') throw configError('OPTION', `etcdStore: "tls" is for https:// endpoints, not for ${endpoint}.`);
+      throw configError('OPTION', 'etcdStore: an endpoint must be a URL such as http://etcd-1:2379. A user goes into "auth".');
+    if (tls && protocol === 'http:') throw configError('OPTION', 'etcdStore: "tls" is for https:// endpoints.');
   }
   return renewable(() => recordStore(observedTable(new EtcdTable(new EtcdClient({ endpoints, auth, tls }, requestTimeout), prefix))));
 }

@@ -1,6 +1,6 @@
 import type { Pool as CallbackPool } from 'mysql2';
 import * as mysql from 'mysql2/promise';
-import { checkOneOf, checkOptions, integerFrom, isUrl, ofType, oneOf } from '../../core/model/check-options.js';
+import { checkOneOf, checkOptions, integerFrom, ofType, oneOf, urlWith } from '../../core/model/check-options.js';
 import { configError } from '../../core/model/errors.js';
 import { checkClient } from '../../core/store/check-client.js';
 import { renewable, type LockStore } from '../../core/store/lock-store.js';
@@ -37,7 +37,8 @@ export type MysqlStoreOptions = MysqlConnectionOptions & {
 
 const MAX = 4;
 const CHECKS = {
-  url: ofType('string'),
+  // mysql2 throws at other values of ssl.
+  url: urlWith(/^(mysql|mariadb):\/\//i, 'mysql://localhost:3306/shop', /[?&]ssl=(\{|%7B|Amazon|false)/i, 'ssl={}'),
   max: integerFrom(1),
   pool: ofType('object'),
   table: ofType('string'),
@@ -70,7 +71,6 @@ function poolOf(options: MysqlStoreOptions, table: string, requestTimeout: numbe
     if (!database && !table.includes('.')) fail(`"${source}" names no database, so "table" must, as in 'shop.${table}'`);
   };
   if (pool === undefined) {
-    if (!isUrl(url!)) fail('"url" must be a URL such as mysql://user:password@localhost:3306/shop, with %25 for a % in the password');
     const { username, password, pathname } = new URL(url!);
     needDatabase('url', pathname.slice(1));
     // Before version 3.7 mysql2 leaves them encoded.

@@ -1,5 +1,4 @@
-import { inspect } from 'node:util';
-import { type Checks, checkOneOf, checkOptions, defined, integerFrom, ofType, oneOf } from '../../core/model/check-options.js';
+import { type Checks, checkOneOf, checkOptions, defined, integerFrom, ofType, oneOf, urlWith } from '../../core/model/check-options.js';
 import { configError } from '../../core/model/errors.js';
 import { checkClient } from '../../core/store/check-client.js';
 import { connectTimeout } from '../../core/util/clock.js';
@@ -61,8 +60,12 @@ const MAX = 4;
 const LIMITS = { ...OF_EACH, min: 0, query_timeout: 0, idleTimeoutMillis: 20_000, allowExitOnIdle: true };
 /** Options of `pg`, which people write beside ours. */
 const OF_CLIENT = ['host', 'port', 'user', 'password', 'database', 'ssl', 'connectionString'];
+const SERVER = urlWith(/^postgres(ql)?:\/\//i, 'postgres://localhost:5432/shop', /[?&]ssl(mode|cert|key|rootcert)?=/, 'sslmode=require');
+/** It may have no host, where that is a socket, and a bare %. */
+const url = (value: unknown) =>
+  SERVER(typeof value === 'string' ? value.replace('@/', '@localhost/').replace(/%(?![\da-f]{2})/gi, '%25') : value);
 const CHECKS: Checks = {
-  url: (value) => (typeof value === 'string' && value.trim() !== '' ? undefined : 'a URL such as postgres://localhost:5432/shop'),
+  url,
   pool: (value) => {
     const { connect, options } = Object(value) as Partial<PostgresPool>;
     return typeof connect === 'function' && typeof options === 'object' ? undefined : 'a Pool of pg';
@@ -70,9 +73,9 @@ const CHECKS: Checks = {
   query: ofType('function'),
   table: ofType('string'),
   listen: (value) =>
-    value === false || typeof value === 'function' || typeof (Object(value) as { connectionString?: unknown }).connectionString === 'string'
+    value === false || typeof value === 'function' || !url((Object(value) as { connectionString?: unknown }).connectionString)
       ? undefined
-      : 'an object { connectionString }, a function, or false',
+      : 'an object { connectionString }, which is a URL, a function, or false',
   schema: oneOf('check', 'create'),
   prepare: oneOf(true, false),
   max: integerFrom(1, 1000),
@@ -94,16 +97,15 @@ function checked(given: PostgresStoreOptions): PostgresStoreOptions {
   const fail = (problem: string): never => {
     throw configError('OPTION', `postgresStore: ${problem}.`);
   };
-  const names = Object.keys(Object(given) as object);
   if ('connect' in Object(given)) fail('a pool is passed as postgresStore({ pool })');
-  const ofClient = names.find((name) => OF_CLIENT.includes(name));
+  const ofClient = OF_CLIENT.find((name) => name in Object(given));
   if (ofClient) fail(`"${ofClient}" is an option of pg: write postgresStore({ pool: new Pool({ ${ofClient} }) })`);
   checkOptions(given ?? null, 'postgresStore', CHECKS);
   const options = defined(given);
   checkOneOf(given, 'postgresStore', ['url', 'pool', 'query']);
   if ('pool' in options && options.pool.Client) checkClient('postgresStore', 'pg', canUnref(options.pool.Client), true);
   for (const name of ['prepare', 'max'] as const) {
-    if (name in options && !('url' in options)) fail(`"${name}" is only for "url", not ${inspect(options[name])}`);
+    if (name in options && !('url' in options)) fail(`"${name}" is only for "url"`);
   }
   return options;
 }
@@ -114,7 +116,13 @@ function connectionOf(options: PostgresStoreOptions, requestTimeout: number): Po
   const source: { readonly max?: number } = 'pool' in options ? optionsOf(options.pool) : { connectionString: options.url };
   const { prepare = 'url' in options, max = Math.min(MAX, source.max ?? MAX) } = options as { prepare?: boolean; max?: number };
   const limits = { ...LIMITS, max, connectionTimeoutMillis: connectTimeout(requestTimeout) };
-  const makePool = async () => new (await driver()).Pool({ ...source, ...limits });
+  const makePool = async () => {
+    const pool = new (await driver()).Pool({ ...source, ...limits });
+    // Read for each connection: an app may renew it, as it must a token.
+    if ('pool' in options)
+      Object.defineProperty(pool.options, 'password', { get: () => Reflect.get(options.pool.options, 'password') as unknown });
+    return pool;
+  };
   return new PoolConnection({ requestTimeout, max, prepare }, makePool);
 }
 

@@ -119,9 +119,6 @@ function notifying(messages: string): string {
 function quoted(name: string): string {
   const parts = name.split('.');
   if (parts.length > 2 || !parts.every((part) => /^[A-Za-z_][\w$]{0,62}$/.test(part)))
-    throw configError(
-      'OPTION',
-      `postgresStore: "table" must be a name, or a schema and a name such as "locks.distributed_lock", not "${name}".`,
-    );
+    throw configError('OPTION', 'postgresStore: "table" must be a name, or a schema and a name such as "locks.distributed_lock".');
   return parts.map((part) => `"${part}"`).join('.');
 }

@@ -190,6 +190,14 @@ describe('is refused for good', () => {
     expect(await refusalOf(exchange(open({ url: url() })))).toMatchObject({ transient: false, message: expect.stringMatching(message) });
   });
 
+  it.each(['{}', '{"rejectUnauthorized":false}'])('a server without TLS, by a URL with ssl=%s', async (ssl) => {
+    const url = `${urlOf()}?ssl=${ssl}`;
+    expect(await refusalOf(exchange(open({ url })))).toMatchObject({
+      transient: false,
+      message: expect.stringMatching(/secure connection/),
+    });
+  });
+
   it('a user without the right to the table', async () => {
     await root.query('CREATE USER IF NOT EXISTS reader');
     await root.query('GRANT SELECT ON shop.* TO reader');

@@ -1,8 +1,7 @@
 // eslint-disable-next-line @typescript-eslint/ban-ts-comment -- it must also hold where there is no error
 /** @ts-ignore -- without ioredis its options have no type */
 import type { ClusterNode, ClusterOptions, RedisOptions } from 'ioredis';
-import { inspect } from 'node:util';
-import { type Check, checkOneOf, checkOptions, defined, integerFrom, isUrl, ofType } from '../../../core/model/check-options.js';
+import { type Check, checkOneOf, checkOptions, defined, integerFrom, ofType, urlWith } from '../../../core/model/check-options.js';
 import { configError } from '../../../core/model/errors.js';
 import { checkClient } from '../../../core/store/check-client.js';
 import type { NodeRedisClient } from './node-redis.client.js';
@@ -61,7 +60,8 @@ const listOf = (what: string): Check => {
   return (value) => (Array.isArray(value) && value.length > 0 ? undefined : `a list of at least one ${what}`);
 };
 const CHECKS = {
-  url: (value: unknown) => (typeof value === 'string' && value.trim() !== '' ? undefined : 'a URL such as redis://localhost:6379'),
+  // ioredis would take text for a database for none.
+  url: urlWith(/^(\/(?!\/)|rediss?:\/\/[^/?]*(\/\d*)?(\?|$))/i, 'redis://localhost:6379/0', /^rediss:|[?&]tls=/i, 'rediss://'),
   ...{ client: ANY, options: ANY, cluster: listOf('node'), clusterOptions: ANY, sentinels: listOf('sentinel'), name: ofType('string') },
   requestTimeout: integerFrom(1, LONGEST),
   fenceTimeout: integerFrom(1, LONGEST),
@@ -77,8 +77,7 @@ export function checkStoreOptions(given: RedisStoreOptions): RedisStoreOptions {
   const fail = (problem: string): never => {
     throw configError('OPTION', `redisStore: ${problem}.`);
   };
-  if (typeof given === 'string') fail('the options must be an object: redisStore({ url })');
-  if (typeof given !== 'object' || given === null) fail('the options must be an object');
+  if (typeof given !== 'object' || given === null) fail('the options must be an object: redisStore({ url })');
   if ('evalsha' in given || 'evalSha' in given) fail('a client is passed as redisStore({ client })');
   const options = defined(given);
   const ofClient = Object.keys(options).find((name) => OF_CLIENT.includes(name));
@@ -87,19 +86,8 @@ export function checkStoreOptions(given: RedisStoreOptions): RedisStoreOptions {
   checkOneOf(given, 'redisStore', 'sentinels' in options ? SOURCES.filter((name) => name !== 'options') : SOURCES);
   const problem = 'client' in options ? problemOf(options.client) : undefined;
   if (problem !== undefined) fail(problem);
-  if ('url' in options) checkUrl(options.url, fail);
   if ('sentinels' in options && !options.name) fail('"name" must name the master that the sentinels watch');
   return options;
-}
-
-/** ioredis would take the scheme of another server for a host, and text for a database for none. @param fail throws. */
-function checkUrl(url: string, fail: (problem: string) => never): void {
-  const [, scheme] = /^([a-z][a-z\d+.-]*):\/\//i.exec(url) ?? [];
-  if (scheme === undefined) return; // a path, or a host
-  if (!/^rediss?$/i.test(scheme)) fail(`"url" must begin with redis:// or rediss://, not ${scheme}://`);
-  if (!isUrl(url)) fail('"url" is not a valid Redis URL, which has %25 for a % in the password');
-  const { pathname } = new URL(url);
-  if (!/^(\/\d*)?$/.test(pathname)) fail(`"url" names the database ${inspect(pathname.slice(1))}: it must be a number`);
 }
 
 /** Looks at the methods and not at the class: an app may have another copy of `redis` than this package. */

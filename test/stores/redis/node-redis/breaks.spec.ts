@@ -84,7 +84,7 @@ describe.each([
     await holder.release();
   });
 
-  it('emits close once if it was ready, whoever ended it, also over a duplicate', async () => {
+  it('emits close once if it was ready, also a duplicate that we break off', async () => {
     const proxy = await setting.proxy();
     const { client } = await clientAndSocket(createClient, { socket: { ...proxy.connection, reconnectStrategy: false } });
     const adapter = adapterOf(client);
