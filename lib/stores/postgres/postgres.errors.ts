@@ -12,7 +12,7 @@ const UNREFUSED = /^(08|57|40|55P03|23505|25P02)/;
 /** Advice about a refusal, by its SQLSTATE. */
 const ADVICE: Readonly<Record<string, string>> = {
   '25006': 'Use the address of the primary, or set default_transaction_read_only = off for this role.',
-  '42501': 'Grant SELECT, INSERT, UPDATE and DELETE on the table to this role.',
+  '42501': 'Grant SELECT, INSERT, UPDATE and DELETE on the table to this role, and USAGE, or CREATE to make the table, on its schema.',
 };
 /** Data that the database cannot have, such as a character that its encoding does not know. */
 const WRONG_DATA = /^22/;

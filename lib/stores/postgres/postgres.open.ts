@@ -89,7 +89,10 @@ export function openTable(given: PostgresStoreOptions): PostgresTable {
   const { table = TABLE, schema = 'check', requestTimeout = 1000 } = options;
   const connection = connectionOf(options, requestTimeout);
   const source = sourceOf(options.listen, connection, requestTimeout);
-  return new PostgresTable(connection, source, new PostgresStatements(table), requestTimeout, schema === 'create');
+  // Where Prisma has its tables. pg does not know the parameter, and looks into `public`.
+  const [, place] = /[?&]schema=(?!public(?:&|$))([^&]+)/.exec('url' in options ? options.url : '') ?? [];
+  const name = place === undefined || table.includes('.') ? table : `${decodeURIComponent(place)}.${table}`;
+  return new PostgresTable(connection, source, new PostgresStatements(name), requestTimeout, schema === 'create');
 }
 
 /** Returns the options that are not `undefined`. */

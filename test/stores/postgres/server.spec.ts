@@ -6,6 +6,7 @@ import { PostgresBus } from '../../../lib/stores/postgres/postgres.bus.js';
 import { clientTo } from '../../../lib/stores/postgres/postgres.connection.js';
 import { storeErrorOf } from '../../../lib/stores/postgres/postgres.errors.js';
 import { listenWith, overClient } from '../../../lib/stores/postgres/postgres.listener.js';
+import { postgresSchema } from '../../../lib/stores/postgres/postgres.store.js';
 import { recordStore } from '../../../lib/stores/records/record.store.js';
 import { VOID } from '../../../lib/stores/records/record.table.js';
 import { forkChild } from '../../support/child.js';
@@ -228,6 +229,15 @@ describe('is refused for good', () => {
     });
   });
 
+  it('a schema in which it may not make the table: the error names the right', async () => {
+    await setting.sql('CREATE SCHEMA closed');
+    await setting.sql('CREATE ROLE maker LOGIN');
+    await setting.sql('GRANT USAGE ON SCHEMA closed TO maker');
+    const table = setting.open({ url: own.server.url.replace('postgres@', 'maker@'), table: 'closed.locks', schema: 'create' });
+    const denied = expect.stringMatching(/permission denied for schema closed.* CREATE to make the table, on its schema/);
+    expect(await refusalOf(exchange(table, {}))).toMatchObject({ transient: false, isRefusal: true, message: denied });
+  });
+
   it('a table that there is not: the error says what to run', async () => {
     const table = setting.open({ table: 'missing.locks' });
     const error = await refusalOf(exchange(table, {}));
@@ -237,6 +247,51 @@ describe('is refused for good', () => {
     await setting.sql(sql);
     expect(await exchange(table, {})).toMatchObject({ written: true });
   });
+});
+
+it.each(['text', 'function'])('a password (%s) that the app has renewed in its pool is used from the next connection on', async (kind) => {
+  const role = `renewed_${kind}`;
+  await setting.sql(`CREATE ROLE ${role} LOGIN PASSWORD 'first'`);
+  await setting.sql(`GRANT SELECT, INSERT, UPDATE, DELETE ON distributed_lock TO ${role}`);
+  const file = `${own.server.data}/pg_hba.conf`;
+  writeFileSync(file, `host all ${role} all scram-sha-256\n${readFileSync(file, 'utf8')}`);
+  await setting.sql('SELECT pg_reload_conf()');
+  const passwordOf = (text: string) => (kind === 'text' ? text : () => Promise.resolve(text));
+  const pool = setting.pool({ user: role, password: passwordOf('wrong') });
+  const table = setting.open({ pool });
+  await eventually(async () => expect(await refusalOf(exchange(table, {}))).toMatchObject({ transient: false }));
+  for (const password of ['first', 'second']) {
+    await setting.sql(`ALTER ROLE ${role} PASSWORD '${password}'`);
+    pool.options.password = passwordOf(password);
+    await setting.sql('SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = $1', [role]);
+    await eventually(async () => expect(await exchange(table, {})).toMatchObject({ written: true }));
+    await table.wakeUps!.open(() => undefined);
+    await eventually(() => table.wakeUps!.isOpen);
+  }
+});
+
+it('with the schema in a URL of Prisma, the table is where the migration of Prisma makes it', async () => {
+  await setting.sql('CREATE SCHEMA shop');
+  await setting.pool({ options: '-c search_path=shop' }).query(postgresSchema());
+  const url = (parameters: string) => own.server.url + (own.server.url.includes('?') ? '&' : '?') + parameters;
+  for (const table of [
+    setting.open({ url: url('schema=shop') }),
+    setting.open({ url: url('a=b&schema=shop&c=d'), table: 'distributed_lock' }),
+  ])
+    expect(await exchange(table, {})).toMatchObject({ written: true });
+  expect(await setting.sql('SELECT 1 FROM shop.distributed_lock')).toHaveLength(2);
+  const key = newKey();
+  for (const table of [
+    setting.open({ url: url('schema=public') }),
+    setting.open({ url: url('schema=shop'), table: 'public.distributed_lock' }),
+  ])
+    await exchange(table, { key });
+  expect(await setting.sql('SELECT 1 FROM public.distributed_lock WHERE key = $1', [key])).toHaveLength(1);
+});
+
+it.each(['ssl=true', 'sslmode=require'])('a URL with %s asks for TLS, and is refused by a server without it', async (parameter) => {
+  const table = setting.open({ url: `${own.server.url}${own.server.url.includes('?') ? '&' : '?'}${parameter}` });
+  expect(await refusalOf(exchange(table, {}))).toMatchObject({ transient: false, message: expect.stringContaining('support SSL') });
 });
 
 it('creates the table where that is wanted, by several at once', async () => {
