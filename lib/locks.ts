@@ -159,7 +159,8 @@ export class Locks {
    * one of {@link acquire}.
    *
    * @param ticket the result of `lease.handOver()`. The key is that of the ticket, whatever the namespace.
-   * @throws {LockLostError} when it was adopted or released before, or has ended; {@link StoreError} when the wait timeout ends in an outage.
+   * @throws {LockLostError} when it was adopted or released before, or has ended; {@link StoreError} when the wait timeout ends in an outage:
+   *   the ticket can be adopted later.
    * @throws {LockConfigError} when it is not a ticket; {@link UnsupportedPrimitiveError} when the store cannot do that.
    */
   adopt(ticket: string, options?: AcquireOptions): Promise<Lease> {

@@ -61,7 +61,7 @@ export class OperatorResponder {
     const { turn } = tenure;
     const { label, fencingToken: token } = turn;
     if (meant !== undefined && meant !== token) return 'changed';
-    if (!isOver && turn.isEnding) return 'asked';
+    if (!isOver && turn.end) return 'asked';
     const { events } = this.queues.runtime;
     const who = by ?? 'an operator';
     const what = `"${key}" ${isOver ? 'is taken from' : 'is asked back from'} ${label ?? owner} by ${who}: ${reason}`;

@@ -68,7 +68,7 @@ export function readWriteKinds(
       share(key, reentrant) {
         const written = reentrant ? heldLease(write, key) : undefined;
         written?.assertHeld();
-        // The next writer must not get the key while we read on.
+        // The next writer must not get the key while we read on: from now on, because the store may grant the read lock before its answer is here.
         if (written) written.turn.tenure.endsWithTurn = true;
         return { count: 1, permits: Infinity, rank: policy === 'writers' ? 1 : 0, beside: written?.owner };
       },

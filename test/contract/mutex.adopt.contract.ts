@@ -81,6 +81,16 @@ export function adoptContract(makeStore: MakeStore, kind: Kind): void {
         expect(await adopt('b', 'a')).toBe('lost');
       });
 
+      it('and back, whether or not the other one has it: for as long as it asks for (G6)', async () => {
+        await acquire('a');
+        await adopt('b', 'a', 60_000);
+        expect(await adopt('a', 'b')).not.toBe('lost');
+        expect((await look('a')).remaining).toBeLessThanOrEqual(20_000);
+        for (const owner of ['a', 'c']) expect(await adopt(owner, 'b')).toEqual(owner === 'a' ? { token: expect.any(Number) } : 'lost');
+        expect(await release('b')).toBe('lost');
+        expect(await release('a')).toBe('released');
+      });
+
       it('past the waiters, which stay in the queue', async () => {
         await acquire('a');
         await acquire('b', { queue: true });

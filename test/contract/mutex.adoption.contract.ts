@@ -6,17 +6,18 @@ import { rejection } from '../../lib/testing/store/rejection.js';
 import { patient, type Setting } from './setting.js';
 
 /** A lease that one process hands over, and another one adopts. */
-export function adoptionContract({ open, newKey, isFree, takeAway }: Setting, remains: () => Promise<string[]> | string[]): void {
+export function adoptionContract({ open, newKey, driver, isFree, takeAway }: Setting, remains: () => Promise<string[]> | string[]): void {
   describe('a lease that is handed over', () => {
     const within = 3_000;
     const keyTimeout = 900;
     let key: string;
     beforeEach(() => (key = newKey()));
 
-    const handedOver = async (options = {}) => {
+    const handedOver = async (options = {}, time = within) => {
       const lease = await open().acquire(key, { keyTimeout, ...options });
-      return { lease, ticket: await lease.handOver({ within }) };
+      return { lease, ticket: await lease.handOver({ within: time }) };
     };
+    const look = () => driver().check({ key, owner: 'nobody' });
     /** What tells that the giver has it as before. */
     const stillHolds = async (lease: Lease) => {
       lease.assertHeld();
@@ -91,13 +92,29 @@ export function adoptionContract({ open, newKey, isFree, takeAway }: Setting, re
     });
 
     it('was not handed over where it is lost, or the store does not answer', async () => {
-      const unheard = await open({ misbehaving: failing('renew', 1) }).acquire(key, { keyTimeout });
+      const unheard = await open({ misbehaving: losing('renew', 1) }).acquire(key, { keyTimeout });
       expect(await rejection(unheard.handOver({ within }))).toBeInstanceOf(StoreError);
       await stillHolds(unheard);
       const lost = await open().acquire(key);
       await takeAway(lost);
       expect(await rejection(lost.handOver({ within }))).toBeInstanceOf(LockLostError);
       expect(lost.signal.aborted).toBe(true);
+    });
+
+    it.each([
+      ['request', failing],
+      ['reply', losing],
+    ] as const)('is handed over by the next request where the %s that hands it over is lost (G6)', async (_what, lose) => {
+      const locks = open({ misbehaving: lose('adopt', 1) });
+      const lease = await locks.acquire(key, { keyTimeout });
+      const ticket = await lease.handOver({ within });
+      expect(lease.signal.aborted).toBe(false);
+      await eventually(async () => (await look()).holder !== lease.owner);
+      expect((await look()).remaining).toBeLessThanOrEqual(within);
+      const next = locks.acquire(key, patient);
+      const adopted = await open().adopt(ticket);
+      expect(await adopted.release()).toBe(true);
+      await (await next).release();
     });
 
     it('was not handed over where it is released or its locks are closed meanwhile (G2)', async () => {
@@ -112,6 +129,17 @@ export function adoptionContract({ open, newKey, isFree, takeAway }: Setting, re
         expect(await ticket).toBeInstanceOf(LockLostError);
         expect(await isFree(key)).toBe(true);
       }
+    });
+
+    it('was not handed over where it is taken away meanwhile', async () => {
+      const request = held('adopt', 'requests');
+      const lease = await open({ misbehaving: request.misbehaving }).acquire(key);
+      const ticket = rejection(lease.handOver({ within }));
+      await request.sent;
+      await takeAway(lease);
+      request.answer();
+      expect(await ticket).toBeInstanceOf(LockLostError);
+      expect(await isFree(key)).toBe(true);
     });
 
     it('is held on where its ticket would have no date', async () => {
@@ -166,14 +194,54 @@ export function adoptionContract({ open, newKey, isFree, takeAway }: Setting, re
       expect(await isFree(key)).toBe(true);
     });
 
-    it('can be adopted later where no request for it has arrived in time, and is released where one has (G7, G9)', async () => {
-      const waiting = { waitTimeout: 1_000, retryInterval: 100 };
+    it('can be adopted later where no request for it has arrived in time (G9)', async () => {
       const { ticket } = await handedOver();
+      const waiting = { waitTimeout: 1_000, retryInterval: 100 };
       expect(await rejection(open({ misbehaving: failing('adopt') }).adopt(ticket, waiting))).toBeInstanceOf(StoreError);
-      const unanswered = open({ misbehaving: losing('adopt', Infinity) });
-      expect(await rejection(unanswered.adopt(ticket, waiting))).toBeInstanceOf(StoreError);
-      await eventually(() => isFree(key));
       expect(await rejection(open({ misbehaving: failing('adopt', Infinity, refusal) }).adopt(ticket))).toMatchObject({ transient: false });
+      await (await open().adopt(ticket)).release();
+    });
+
+    it.each(['an outage', 'its signal', 'the end of its locks'])(
+      'goes back to its ticket, for the time that is left, when its adoption is called off by %s after it was applied (G6, G7)',
+      async (end) => {
+        const { ticket } = await handedOver({}, 60_000);
+        const request = held('adopt');
+        const isOut = end === 'an outage';
+        const locks = open({ misbehaving: isOut ? losing('adopt', 1) : request.misbehaving });
+        const controller = new AbortController();
+        const { signal } = controller;
+        const adoption = rejection(locks.adopt(ticket, { keyTimeout: 10_000, waitTimeout: isOut ? 0 : 60_000, signal }));
+        if (!isOut) await request.sent;
+        const ended = end === 'its signal' ? controller.abort() : isOut ? adoption : locks.close();
+        expect(await adoption).toBeInstanceOf(isOut ? StoreError : LockAbortedError);
+        request.answer();
+        // Another try of this process waits until the ticket is good again.
+        if (signal.aborted) return void (await (await locks.adopt(ticket, patient)).release());
+        await ended;
+        await eventually(async () => (await look()).remaining > 30_000);
+        expect((await look()).remaining).toBeLessThanOrEqual(60_000);
+        await (await open().adopt(ticket)).release();
+      },
+    );
+
+    it('cannot be adopted by what logs and errors show, nor by a ticket that was changed (G2, G5)', async () => {
+      const textOf = (ticket: object) => `ndl1.${Buffer.from(JSON.stringify(ticket)).toString('base64url')}`;
+      const dataOf = (text: string) => JSON.parse(Buffer.from(text.slice(5), 'base64url').toString()) as { keepFor: number };
+      const cannotBeAdopted = async (text: string) => expect(await rejection(open().adopt(text))).toBeInstanceOf(LockLostError);
+      const lease = await open().acquire(key, { minHold: 60_000 });
+      const { owner } = lease;
+      const made = { key, keepFor: 0, secret: '' };
+      await cannotBeAdopted(textOf({ ...made, owner }));
+      const ticket = await lease.handOver({ within });
+      const { holder } = await look();
+      expect(holder).not.toBe(owner);
+      for (const seen of [owner, holder!]) await cannotBeAdopted(textOf({ ...made, owner: seen }));
+      await cannotBeAdopted(textOf({ ...dataOf(ticket), keepFor: 2 ** 53 - 1 }));
+      const adopted = await open().adopt(ticket);
+      await adopted.release();
+      for (const seen of [adopted.owner, `kept:${adopted.owner}`]) await cannotBeAdopted(textOf({ ...made, owner: seen }));
+      expect(await isFree(key)).toBe(false);
     });
 
     it('is not adopted by a caller that is called off, or by locks that are closed', async () => {

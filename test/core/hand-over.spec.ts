@@ -100,7 +100,7 @@ it('an error of adopt names the caller', async () => {
 
 describe('a text that is not a ticket', () => {
   const textOf = (ticket: unknown, prefix = 'ndl1.') => prefix + Buffer.from(JSON.stringify(ticket)).toString('base64url');
-  const good = { key: 'key', kind: 'mutex', owner: 'a@b:1:c', token: 1, endsAt: 1, keepFor: 0 };
+  const good = { key: 'key', owner: 'a@b:1:c', keepFor: 0 };
   const cases: [string, unknown, unknown][] = [
     ['no text', undefined, LockConfigError],
     ['empty', '', LockConfigError],
@@ -109,8 +109,7 @@ describe('a text that is not a ticket', () => {
     ['null', textOf(null), LockConfigError],
     ['without an owner', textOf({ ...good, owner: undefined }), LockConfigError],
     ['with an empty key', textOf({ ...good, key: '' }), LockConfigError],
-    ['with a date that is none', textOf({ ...good, endsAt: 9e15 }), LockConfigError],
-    ['of another kind of lock', textOf({ ...good, kind: 'semaphore' }), LockConfigError],
+    ['with a minHold that is none', textOf({ ...good, keepFor: 1.5 }), LockConfigError],
   ];
   it.each(cases)('is refused: %s', async (_which, text, error) => {
     expect(await rejection(open().adopt(text as string))).toBeInstanceOf(error);
@@ -130,7 +129,8 @@ describe('operators', () => {
     const [holder] = (await locks.inspect('order:42')).holders;
     const until = holder!.told!.handedOverUntil!;
     expect(Math.abs(until.getTime() - Date.now() - 60_000)).toBeLessThan(1_000);
-    expect(holder).toMatchObject({ owner: lease.owner, phase: 'held', told: { label: 'Orders.place' } });
+    expect(holder).toMatchObject({ app: 'web', pid: process.pid, phase: 'held', told: { label: 'Orders.place' } });
+    expect(holder!.owner).not.toBe(lease.owner);
     const adopted = await locks.adopt(ticket, { label: 'Worker.ship' });
     expect((await locks.inspect('order:42')).holders).toMatchObject([{ owner: adopted.owner, told: { label: 'Worker.ship' } }]);
     expect((await locks.inspect('order:42')).holders[0]!.told).not.toHaveProperty('handedOverUntil');
@@ -144,6 +144,19 @@ describe('operators', () => {
     expect(await locks.using('key', () => 'free')).toBe('free');
   });
 
+  it('ask a holder to end: it holds the key until its release, and cannot hand it over', async () => {
+    const locks = open();
+    const lease = await locks.acquire('key');
+    const asked = new Promise((resolve) => lease.signal.addEventListener('abort', resolve));
+    const forced = locks.forceRelease('key', { reason: 'a deployment', grace: 60_000 });
+    await asked;
+    expect(await rejection(lease.handOver({ within }))).toMatchObject({ name: 'LockLostError', revoked: { reason: 'a deployment' } });
+    lease.assertHeld();
+    expect(await lease.release()).toBe(true);
+    expect(await forced).toMatchObject({ outcome: 'gave back' });
+    expect(await locks.using('key', () => 'free')).toBe('free');
+  });
+
   it('count it as adopted, and its first holding as handed over', async () => {
     const registry = new Registry();
     const locks = open(memoryStore(), { telemetry: prometheus(registry) });
@@ -151,7 +164,7 @@ describe('operators', () => {
     const scrape = await registry.metrics();
     expect(scrape).toMatch(/distributed_lock_grants_total\{.*via="adopted"\} 1/);
     expect(scrape).toMatch(/distributed_lock_hold_duration_seconds_count\{.*outcome="handedOver"\} 1/);
-    expect(scrape).toMatch(/distributed_lock_request_duration_seconds_count\{.*operation="adopt".*\} 1/);
+    expect(scrape).toMatch(/distributed_lock_request_duration_seconds_count\{.*operation="adopt".*\} 2/);
   });
 });
 

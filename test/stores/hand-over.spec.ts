@@ -1,5 +1,5 @@
 // Leases that go from this process to another one, which is killed, on real servers.
-import { type Lease, Locks, LockLostError, type LockStore } from 'nestjs-distributed-lock/core';
+import { type Lease, Locks, LockLostError, type LockStore, StoreError } from 'nestjs-distributed-lock/core';
 import { postgresStore } from 'nestjs-distributed-lock/postgres';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { rejection } from '../../lib/testing/store/rejection.js';
@@ -7,14 +7,18 @@ import { type Child, forkChild } from '../support/child.js';
 import { postgresUrl, startPostgres } from '../support/postgres-server.js';
 import { random } from '../support/random.js';
 import { startRedis } from '../support/redis-server.js';
+import { startProxy, type TcpProxy } from '../support/tcp-proxy.js';
+import { POSTGRES } from '../support/tcp-proxy-framing.js';
 import type { AdopterMessage } from './adopter.child.js';
 
 const KEY = 'order:42';
-const within = 10_000;
+const within = 30_000;
 
 interface Engine {
   readonly options: object;
   readonly open: () => LockStore;
+  readonly proxy: TcpProxy;
+  readonly openOver: () => LockStore;
   readonly stop: () => Promise<unknown>;
 }
 
@@ -22,12 +26,16 @@ const ENGINES: Record<'redis' | 'postgres', () => Promise<Engine>> = {
   async redis() {
     const server = await startRedis();
     const options = { options: server.connection, requestTimeout: 5_000 };
-    return { options, open: () => redisStore(options), stop: () => server.stop() };
+    const proxy = await startProxy(server.connection);
+    const openOver = () => redisStore({ ...options, options: proxy.connection });
+    return { options, open: () => redisStore(options), openOver, proxy, stop: () => Promise.all([proxy.close(), server.stop()]) };
   },
   async postgres() {
-    const server = await startPostgres();
+    const server = await startPostgres({ port: 'free' });
     const options = { url: postgresUrl(server.connection), schema: 'create' as const, requestTimeout: 5_000 };
-    return { options, open: () => postgresStore(options), stop: () => server.stop() };
+    const proxy = await startProxy(server.connection, random, POSTGRES);
+    const openOver = () => postgresStore({ ...options, url: postgresUrl({ ...server.connection, ...proxy.connection }) });
+    return { options, open: () => postgresStore(options), openOver, proxy, stop: () => Promise.all([proxy.close(), server.stop()]) };
   },
 };
 
@@ -66,6 +74,20 @@ describe.each(['redis', 'postgres'] as const)('a lease that is handed to another
     expect((await next).fencingToken).toBeGreaterThan(adopted!);
     await (await next).release();
     for (const child of children) await child.kill();
+  });
+
+  it('is not lost when the reply to its adoption is: the next try of the job has it, and nobody before (G2, G6)', async () => {
+    const worker = new Locks(server.openOver(), { app: 'worker', logger: false, defaults: { keyTimeout: 60_000 } });
+    const { ticket } = await handOver();
+    const next = locks.acquire(KEY);
+    const loss = server.proxy.dropReplyTo('worker@');
+    expect(await rejection(worker.adopt(ticket, { waitTimeout: 0 }))).toBeInstanceOf(StoreError);
+    expect(loss.lost).toBe(1);
+    const adopted = await worker.adopt(ticket, { waitTimeout: 10_000, retryInterval: 50 });
+    await adopted.release();
+    expect((await next).fencingToken).toBeGreaterThan(adopted.fencingToken!);
+    await (await next).release();
+    await worker.close();
   });
 
   it('is adopted by at most one process, however early one of them is killed, and its key is free afterwards (G2, G6)', async () => {

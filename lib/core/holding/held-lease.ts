@@ -5,7 +5,7 @@ import type { Lease } from '../model/lease.js';
 import { ACQUIRE_CHECKS, type ResolvedOptions } from '../model/options.js';
 import { notHandedOver, writeTicket } from '../model/ticket.js';
 import { untilAborted } from '../util/abort.js';
-import { after, dateOf, exactNow, now } from '../util/clock.js';
+import { after, exactNow, now } from '../util/clock.js';
 import type { Tenure } from './tenure.js';
 import type { Turn } from './turn.js';
 
@@ -13,7 +13,7 @@ type HoldTimes = Pick<ResolvedOptions, 'minHold' | 'maxHold' | 'signal'>;
 type ReentryOptions = HoldTimes & Partial<Pick<ResolvedOptions, 'keyTimeout' | 'renew'>>;
 
 const RENEW_CHECKS = only(ACQUIRE_CHECKS, 'keyTimeout');
-/** A ticket has a date, which ends in the year 275760. */
+/** Operators see its end as a date, which ends in the year 275760. */
 const HAND_OVER_CHECKS = { within: integerFrom(10, 10 ** 15) };
 
 /** A lease of a local holder: the first of a {@link Turn}, which is the turn itself, or one more of a re-entrant call. */
@@ -94,24 +94,24 @@ export class HeldLease implements Lease {
   async handOver(options: { within: number }): Promise<string> {
     checkOptions(options, 'Lease.handOver', HAND_OVER_CHECKS, 'within');
     this.assertMayHandOver();
-    const { key, owner, fencingToken: token, turn } = this;
-    const { kind } = turn.tenure;
+    const { key, owner, turn } = this;
     // The store keeps it for the minHold, too.
     await turn.tenure.renew(Math.max(options.within, Math.ceil(turn.keepUntil - now())), false, true);
-    // Meanwhile it may have been released, or taken by a nested call.
+    // Meanwhile it may have been released, asked back, or taken by a nested call.
     this.assertMayHandOver();
     const time = now();
-    const end = Math.max(time + options.within, turn.keepUntil, turn.tenure.validUntil);
-    turn.tenure.handedOverUntil = end;
     const keepFor = Math.ceil(Math.max(0, turn.keepUntil - time));
+    const { text, from } = writeTicket({ key, owner, keepFor });
+    turn.tenure.handedOver = { owner: from, until: time + Math.max(options.within, keepFor) };
     await this.release();
     if (turn.keyLoss) throw turn.keyLoss;
-    return writeTicket({ key, kind, owner, token, endsAt: dateOf(end), keepFor });
+    return text;
   }
 
   private assertMayHandOver(): void {
     this.assertHeld();
     const { key, partOf, turn } = this;
+    if (turn.end) throw turn.end;
     const { kind, driver } = turn.tenure;
     if (partOf || kind !== 'mutex') throw notHandedOver(key, partOf ? `it is a part of a ${partOf}` : `it is a ${kind} lock`);
     if (!driver.adopt) throw notHandedOver(key, 'the store does not offer that');
@@ -128,7 +128,7 @@ export class HeldLease implements Lease {
       } catch (error) {
         fault = { error };
         // It rejects, so nobody gets the ticket.
-        this.turn.tenure.handedOverUntil = 0;
+        this.turn.tenure.handedOver = undefined;
       }
       if (this.guardsBody) this.turn.tenure.runtime.ends('body');
       const answer = this.turn.remove(this);
@@ -160,7 +160,7 @@ export class HeldLease implements Lease {
   }
 
   get isHandedOver(): boolean {
-    return this.turn.tenure.handedOverUntil > 0 && !this.turn.keyLoss;
+    return this.turn.tenure.handedOver !== undefined && !this.turn.keyLoss;
   }
 
   /** `minHold`, which is covered, and `maxHold` count from this time. */

@@ -63,8 +63,8 @@ export class Tenure extends LinkedEntry<Tenure> {
   turn!: Turn;
   /** Whether it ends with the current turn. */
   endsWithTurn = false;
-  /** Until when another process can adopt it, on the monotonic clock; 0: it was not handed over. */
-  handedOverUntil = 0;
+  /** The owner that another process adopts it from, and until when, on the monotonic clock; `undefined`: it was not handed over. */
+  handedOver: { readonly owner: string; readonly until: number } | undefined;
   /** The error of the last renewal; `undefined`: it succeeded. */
   outage: LockError | undefined;
   /** Renewals since the last one that was answered. */
@@ -145,13 +145,7 @@ export class Tenure extends LinkedEntry<Tenure> {
       this.giveUp(Math.max(this.validUntil + this.ttl, this.storeEnd));
       return Promise.resolve(false);
     }
-    if (this.handedOverUntil > 0) {
-      this.stop();
-      this.turn.emitReleased('handedOver');
-      this.queue.ended(this);
-      return Promise.resolve(false);
-    }
-    if (this.queue.passOn(this, time)) return Promise.resolve(true);
+    if (!this.handedOver && this.queue.passOn(this, time)) return Promise.resolve(true);
     this.stop();
     this.runtime.begins('cleanUp');
     const released = this.release(time);
@@ -164,12 +158,12 @@ export class Tenure extends LinkedEntry<Tenure> {
       const reply = await this.sendRelease(time);
       if (reply === 'lost') this.lose('the release found that it belonged to somebody else or to nobody', 'taken');
       else this.turn.emitReleased();
-      return reply === 'released';
+      return reply === 'released' && !this.handedOver;
     } catch (cause) {
       // The answer to a repeated release is not conclusive, because an earlier one may have been applied.
       this.turn.emitReleased();
       this.giveUp(Math.max(now() + this.ttl, this.storeEnd), this.runtime.unknown('release', this, cause));
-      return true;
+      return !this.handedOver;
     } finally {
       this.runtime.ends('cleanUp');
     }
@@ -285,8 +279,13 @@ export class Tenure extends LinkedEntry<Tenure> {
     void this.runtime.giveUp('release', this, end, () => this.sendRelease(), error);
   }
 
-  private sendRelease(time = now()): Promise<'released' | 'lost'> {
-    return this.driver.release({ key: this.key, owner: this.owner, keepFor: Math.ceil(Math.max(0, this.turn.keepUntil - time)) });
+  /** Releases it, or makes the owner of its ticket the owner. */
+  private async sendRelease(time = now()): Promise<'released' | 'lost'> {
+    const { key, owner, driver, turn, handedOver } = this;
+    if (!handedOver || this.loss) return driver.release({ key, owner, keepFor: Math.ceil(Math.max(0, turn.keepUntil - time)) });
+    const ttl = Math.ceil(Math.max(1, handedOver.until - time));
+    const reply = await driver.adopt!({ key, owner: handedOver.owner, from: owner, ttl, tokens: 1 });
+    return reply === 'lost' ? reply : 'released';
   }
 }
 

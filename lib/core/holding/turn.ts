@@ -20,8 +20,8 @@ export class Turn extends HeldLease {
   /** Why the key is no longer ours. */
   keyLoss: LockLostError | undefined;
   private isEnded = false;
-  /** Why leases that are added now abort at once. */
-  private end: LockLostError | undefined;
+  /** Why its holder was asked to end, or must end. Leases that are added now abort at once. */
+  end: LockLostError | undefined;
   private isLimited = false;
   /** Whether its key was released or handed over, as far as is known. */
   isReleaseEmitted = false;
@@ -96,11 +96,6 @@ export class Turn extends HeldLease {
     this.stopIfAllAreOver();
   }
 
-  /** Whether its holder was asked to end, or must end. */
-  get isEnding(): boolean {
-    return this.end !== undefined;
-  }
-
   /** Its holder is asked to end. The lease is renewed meanwhile, so that no other caller gets the key before. */
   askToEnd(reason: LockLostError): void {
     this.tenure.endsWithTurn = true;
@@ -108,8 +103,9 @@ export class Turn extends HeldLease {
   }
 
   /** Emits how it ended, once. Returns whether a listener was called. */
-  emitReleased(name: 'released' | 'handedOver' = 'released'): boolean {
-    const { runtime } = this.tenure;
+  emitReleased(): boolean {
+    const { runtime, handedOver } = this.tenure;
+    const name = handedOver ? 'handedOver' : 'released';
     if (this.isReleaseEmitted) return false;
     this.isReleaseEmitted = true;
     if (!runtime.events.isHeard(name)) return false;

@@ -25,7 +25,7 @@ export interface LockEvents {
     readonly waited: number;
     readonly attempts: number;
     readonly via: 'free' | 'store' | 'handover' | 'adopted';
-    /** The owner id of the process that handed it over; `undefined`: it was not adopted. */
+    /** The owner id of the lease that was handed over, as its ticket says; `undefined`: it was not adopted. */
     readonly adoptedFrom?: string | undefined;
   };
   /** A caller found the key taken, and waits for it. */

@@ -37,9 +37,9 @@ export interface Lease extends AsyncDisposable {
    * Hands the key over to another process, which takes it by `locks.adopt(ticket)`. The lease is over for this process: nothing is released, and nothing
    * was lost, so its signal does not abort.
    *
-   * @param options `within`: milliseconds, from 10, after which the key is free if nobody adopts it; later where the lease or its `minHold` ends later.
+   * @param options `within`: milliseconds, from 10, after which the key is free if nobody adopts it; later where its `minHold` ends later.
    * @returns the ticket, a text that can be used once. It is worth nothing without access to the store.
-   * @throws as {@link renew}. {@link LockConfigError} if a nested call holds the key, too; {@link UnsupportedPrimitiveError} if this is not the lease of
+   * @throws as {@link renew}, and the reason of the signal if the holder was asked to end. {@link LockConfigError} if a nested call holds the key, too; {@link UnsupportedPrimitiveError} if this is not the lease of
    * one mutex, or the store cannot do that.
    */
   handOver(options: { within: number }): Promise<string>;

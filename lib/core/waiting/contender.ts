@@ -1,6 +1,6 @@
 import type { Tenure } from '../holding/tenure.js';
 import { LockLostError, StoreError, type LockError } from '../model/errors.js';
-import { holdingOf, processOf } from '../model/owner.js';
+import { holdingOf } from '../model/owner.js';
 import type { ResolvedOptions } from '../model/options.js';
 import type { Ticket } from '../model/ticket.js';
 import type { AcquireReply } from '../store/lease-driver.js';
@@ -46,6 +46,8 @@ export class Contender extends RepeatedRequest<AcquireReply> {
   /** A tenure that the next request gives up, and which request that is. */
   private yields: Tenure | undefined;
   private yieldsAt = 0;
+  /** The owner of the ticket that it adopts, and until when that has the key, by the clock of the store. */
+  private ticket: { readonly from: string; readonly until: number } | undefined;
 
   constructor(private readonly queue: LockQueue) {
     super();
@@ -67,6 +69,7 @@ export class Contender extends RepeatedRequest<AcquireReply> {
   /** No caller wants the key any more. The queue entry, or the grant, is given up when the request in flight has settled. */
   cancel(): void {
     this.stop();
+    if (this.ticket) this.queue.queues.calledOff.add(this.ticket.from);
     if (this.isAsking) this.queue.runtime.inBackground(this.settled.then(() => this.giveUp()));
     else void this.giveUp();
   }
@@ -93,13 +96,17 @@ export class Contender extends RepeatedRequest<AcquireReply> {
     return driver.acquire({ key, owner: this.owner, ttl, tokens, queue, holding, share, yields: this.yields?.owner });
   }
 
-  private async adopt({ owner: from, endsAt }: Ticket, ttl: number, tokens: number): Promise<AcquireReply> {
-    const { key, driver } = this.queue;
-    const reply = await driver.adopt!({ key, from, ttl, tokens, owner: this.owner });
+  private async adopt({ from }: Ticket, ttl: number, tokens: number): Promise<AcquireReply> {
+    const { key, driver, queues } = this.queue;
+    if (!this.ticket) {
+      const { state, remaining } = await driver.check({ key, owner: from });
+      if (state === 'held') this.ticket = { from, until: this.sentAt + remaining };
+    }
+    const reply = this.isStopped ? 'lost' : await driver.adopt!({ key, from, ttl, tokens, owner: this.owner });
     if (reply !== 'lost') return { granted: true, token: reply.token };
     this.queueEntry = 'none';
-    const end = `at ${new Date(endsAt).toISOString()} at the latest, by the clock of ${processOf(from)}`;
-    throw new LockLostError(`The lease of "${key}" cannot be adopted: it was adopted or released, or has ended (${end}).`, { key });
+    if (queues.calledOff.has(from)) throw new StoreError(`An earlier adoption of "${key}" is being undone.`, { key, transient: true });
+    throw new LockLostError(`The lease of "${key}" cannot be adopted: it was adopted or released, or has ended.`, { key });
   }
 
   protected answered(reply: AcquireReply): void {
@@ -198,8 +205,8 @@ export class Contender extends RepeatedRequest<AcquireReply> {
   }
 
   private async giveUp(): Promise<void> {
-    const { owner, yields, queueEntry, sentAt } = this;
-    const { runtime, driver, key } = this.queue;
+    const { owner, yields, queueEntry, sentAt, ticket } = this;
+    const { runtime, driver, key, queues } = this.queue;
     const ttl = Math.max(this.asked.keyTimeout, this.asked.minHold);
     if (yields) {
       const tenancy = { key, owner: yields.owner };
@@ -207,8 +214,12 @@ export class Contender extends RepeatedRequest<AcquireReply> {
     }
     if (queueEntry !== 'none') {
       const end = sentAt + (this.isQueued ? Math.max(ttl, driver.queueEntryLifetime) : ttl);
-      await runtime.giveUp('leave', { key, owner }, end, () => driver.leave({ key, owner }));
+      // A lease that was handed over goes back to its ticket.
+      const undo = (ttl: number): Promise<unknown> =>
+        ticket && ttl > 0 ? driver.adopt!({ key, owner: ticket.from, from: owner, ttl, tokens: 1 }) : driver.leave({ key, owner });
+      await runtime.giveUp('leave', { key, owner }, end, () => undo(Math.ceil((ticket?.until ?? 0) - now())));
     }
+    if (ticket) queues.calledOff.delete(ticket.from);
     // The client's inbox needs to know our owner until it has left.
     this.stopListening?.();
   }

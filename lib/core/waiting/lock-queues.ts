@@ -23,6 +23,8 @@ export class LockQueues {
   /** Keyed by id: a number where the queue is for a single caller. */
   private readonly queues = new Map<LeaseDriver, Map<string | number, LockQueue>>();
   private lastOwn = 0;
+  /** Owners of tickets that an adoption which was called off may still have: it is being undone. */
+  readonly calledOff = new Set<string>();
   /** Keys that stay taken by their last owner: for operators. */
   readonly kept = new Map<string, KeptKey>();
   private readonly forgetKept = new Alarm(() => {
@@ -51,10 +53,10 @@ export class LockQueues {
   }
 
   /** The key was released, and stays taken for its minHold, if it has one; or it was handed over. */
-  keep({ key, owner, handedOverUntil, turn: { label, grantedAt, fencingToken, keepUntil: end } }: Tenure): void {
-    const keepUntil = handedOverUntil || end;
+  keep({ key, owner: holder, handedOver, turn: { label, grantedAt, fencingToken, keepUntil: end } }: Tenure): void {
+    const { owner, until: keepUntil } = handedOver ?? { owner: holder, until: end };
     if (keepUntil === grantedAt || keepUntil <= now() || this.runtime.closed.aborted) return;
-    this.kept.set(owner, { key, owner, label, grantedAt, fencingToken, keepUntil, isHandedOver: handedOverUntil > 0 });
+    this.kept.set(owner, { key, owner, label, grantedAt, fencingToken, keepUntil, isHandedOver: !!handedOver });
     if (this.kept.size > MOST_KEPT) this.kept.delete(this.kept.keys().next().value!);
     this.forgetKept.setBy(keepUntil);
   }

@@ -1,4 +1,4 @@
-import type { AcquireOptions, Lease } from '../../../lib/core.js';
+import { type AcquireOptions, type Lease, LockLostError } from '../../../lib/core.js';
 import { Call } from './call.js';
 import type { Context, OpenLocks } from './context.js';
 import { KEYS as ALL_KEYS } from './keys.js';
@@ -64,14 +64,19 @@ function mayRing({ locks }: OpenLocks, key: string): boolean {
 /** Takes the key from any worker that has handed it over, else from the store, and mostly hands it over again: its worker may be killed at any time. */
 async function ring(context: Context, { locks }: OpenLocks, call: Call, key: string, options: AcquireOptions): Promise<void> {
   const { random, resource } = context;
-  const before = await resource.lpop(`tickets-${key}`);
-  const lease = before === null ? await locks.acquire(key, options) : await locks.adopt(before, options);
+  const tickets = `tickets-${key}`;
+  const before = await resource.lpop(tickets);
+  const lease = await (before === null ? locks.acquire(key, options) : locks.adopt(before, options)).catch(async (error: unknown) => {
+    // An adoption that is called off leaves the ticket good.
+    if (before !== null && !(error instanceof LockLostError)) await resource.rpush(tickets, before);
+    throw error;
+  });
   call.granted(lease);
   await writeSection(context, call, lease, random.int(0, 8));
   call.releasing();
   const next = random.chance(0.8) && (await lease.handOver({ within: random.pick([300, 600, 800]) }).catch(() => undefined));
   // Nobody says that a key is free which was handed over.
-  if (next) await resource.rpush(`tickets-${key}`, next);
+  if (next) await resource.rpush(tickets, next);
   else call.released(await lease.release());
 }
 
