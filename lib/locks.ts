@@ -57,7 +57,7 @@ export class Locks {
     this.store = this.engine.store;
     this.observed = observed(this.engine, options.telemetry);
     this.mutexKind = mutexKind(this.observed.mutex);
-    this.engine.begin(options);
+    this.engine.begin();
     this.engine.hearOperators(async () => (await this.operator()).responder);
     this.engine.atEnd.push(async () => (await this.loading?.catch(() => undefined))?.responder.close());
   }
@@ -189,7 +189,7 @@ export class Locks {
 
   /**
    * A report about a key by the store and the processes that use it: its holders, since when and for what, and its waiters. It changes nothing. Processes
-   * that have never waited, or hang, do not answer; the report then has what the store knows.
+   * that have neither waited nor renewed a lease, or hang, do not answer; the report then has what the store knows.
    *
    * @throws {StoreError} when the store does not answer; {@link UnsupportedPrimitiveError} when it cannot be inspected.
    */
@@ -208,7 +208,7 @@ export class Locks {
   }
 
   /**
-   * Events of the keys in all processes that have waited, or are `visible`: taken, handed over, released, lost… Live only, sent five times a second.
+   * Events of the keys in all processes that have waited for a key, or renewed a lease: taken, handed over, released, lost… Live only, five times a second.
    *
    * @throws {UnsupportedPrimitiveError} where processes receive no messages, as on MySQL.
    */

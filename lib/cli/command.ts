@@ -22,8 +22,6 @@ export interface Session {
 }
 
 export interface OpenOptions {
-  /** From now on other processes can ask this one. */
-  readonly visible?: boolean;
   /** The name of the program in its owner ids. Default: `'ndl'`. */
   readonly app?: string;
 }

@@ -66,13 +66,13 @@ export async function ndl(args: readonly string[], io: Io): Promise<number> {
     }
     // The second one ends the program at once. `run` passes all of them on to its command.
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const) io.once(signal, () => interrupted.abort(signal));
-    const open = async ({ visible = false, app = 'ndl' }: OpenOptions = {}): Promise<Locks> => {
+    const open = async ({ app = 'ndl' }: OpenOptions = {}): Promise<Locks> => {
       const [{ Locks }, { store, namespace }] = await Promise.all([import('../locks.js'), openStore(flags, io, (line) => out.note(line))]);
       // A command that does not wait ends with the error of the store: a line of the log before it would say the same.
       const note = (line: string): void => (LASTING.includes(name) ? out.note(line) : void notes.push(line));
       out.namespace = namespace;
       const logger = { warn: note, error: note };
-      return new Locks(store, { namespace, app, logger, visible, shutdownTimeout: 0 });
+      return new Locks(store, { namespace, app, logger, shutdownTimeout: 0 });
     };
     const { signal } = interrupted;
     const code = await command.run({ io, flags, words, rest, out, signal, locks: (options) => (locks ??= open(options)) });

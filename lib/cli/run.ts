@@ -49,8 +49,7 @@ export const run: Command = {
       maxHold: maxHold || undefined,
     };
     try {
-      // Visible: an operator can ask this process for the key.
-      const opened = await locks({ visible: true });
+      const opened = await locks();
       await using lease = await opened.acquire(key, { ...options, signal: session.signal });
       return await under(lease, rest, grace, session);
     } catch (error) {

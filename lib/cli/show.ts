@@ -41,7 +41,7 @@ function print(out: Output, report: KeyReport): void {
   if (fencingToken !== null) out.line(`token    ${fencingToken}, the last one that was given`);
   if (kind === 'count-down latch' || kind === 'foreign') out.line(`ends in  ${age(remaining)}`);
   for (const holder of holders) {
-    const silent = holder.told ? '' : 'no answer from its process: blocked, or without visible: true in forRoot';
+    const silent = holder.told ? '' : 'no answer from its process: blocked, or it has not renewed a lease yet';
     const state = holder.phase === 'kept' ? 'released, and kept until its minHold is over' : silent;
     const until = holder.told?.handedOverUntil;
     const since = until ? `until ${until.toISOString()}, not adopted yet` : `held for ${age(oldest(at, [holder]))}`;

@@ -14,7 +14,7 @@ export const ui: Command = {
   summary: 'a page for the browser, on this machine only: what is held, its waiters, and a way to release',
   flags: { port: { type: 'string', help: 'of 127.0.0.1 (any that is free)' } },
   async run({ flags, out, signal, locks }) {
-    const dashboard = new Dashboard(new Map([['default', await locks({ visible: true })]]));
+    const dashboard = new Dashboard(new Map([['default', await locks()]]));
     // Other users of this machine do not know it.
     const base = `/${randomBytes(18).toString('base64url')}`;
     const server = createServer((request, response) => {

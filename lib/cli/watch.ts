@@ -22,7 +22,7 @@ const WORDS: Record<KeyEvent['event'], (event: KeyEvent) => string> = {
 
 export const watch: Command = {
   words: ['[pattern]'],
-  summary: 'what happens to keys, live: in processes that have waited once, or are visible',
+  summary: 'what happens to keys, live: in processes that have waited for a key, or renewed one',
   flags: {},
   async run({ words, out, signal, locks }) {
     const opened = await locks();

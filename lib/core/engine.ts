@@ -54,17 +54,17 @@ export class Engine {
   }
 
   /** To be called when all options are known to be right. */
-  begin({ visible }: LocksOptions): void {
+  begin(): void {
     const { store } = this;
-    if (visible) void store.bus?.open(...this.runtime.events.ofInbox);
     this.storeWatch.begin();
     users.set(store, (users.get(store) ?? 0) + 1);
   }
 
   /** Passes on what operators ask. Where the answers cannot be loaded, a process has none, and all else goes on. */
   hearOperators(load: () => Promise<{ receive(topic: 'ops' | 'revoke', text: string): unknown }>): void {
-    const { bus } = this.store;
+    const { bus, mutex } = this.store;
     if (!bus) return;
+    this.runtime.openInbox = () => void (mutex.wakeUps ?? bus).open(...this.runtime.events.ofInbox);
     const none = (): undefined => undefined;
     const listening = (['ops', 'revoke'] as const).map((topic) =>
       bus.listen(topic, (text) => void load().then((responder) => responder.receive(topic, text), none)),

@@ -181,13 +181,14 @@ describe('show', () => {
     await eventually(async () => expect((await ndl('show', 'order:42')).stdout).toMatch(/^holder {3}worker@/m));
   });
 
-  it('says that a process which is not visible may not have been asked, unless it is', async () => {
-    await hold(redis.service({ visible: false }), 'hidden', 'Orders.pay');
-    expect((await ndl('show', 'hidden')).stdout).toMatch(
-      /^holder .*, no answer from its process: blocked, or without visible: true in forRoot$/m,
+  it('says why the process of a holder may not have been asked, until its lease was renewed', async () => {
+    const service = redis.service({}, false);
+    await hold(service, 'young', 'Orders.pay');
+    expect((await ndl('show', 'young')).stdout).toMatch(
+      /^holder .*, no answer from its process: blocked, or it has not renewed a lease yet$/m,
     );
-    await hold(redis.service(), 'visible', 'Orders.pay');
-    await eventually(async () => expect((await ndl('show', 'visible')).stdout).toMatch(/^holder .* {2}Orders.pay, (?!.*no answer)/m));
+    await service.acquire('old', { label: 'Orders.pay', keyTimeout: 5_000 });
+    await eventually(async () => expect((await ndl('show', 'old')).stdout).toMatch(/^holder .* {2}Orders.pay, (?!.*no answer)/m));
   });
 
   it('says that a key is free by exit code 4', async () => {

@@ -66,7 +66,7 @@ describe('an output that cannot be written', () => {
     ['nobody reads it', '{ "$@"; echo "code $?" >&2; } | true', [0, 'code 0\n']],
     ['it fails', '"$@" 1</dev/null', [EXIT.fault, expect.stringMatching(/^The output could not be written: EBADF.*\n$/)]],
   ])('ends a command that only looks, and keeps no release from its work: %s', async (_, script, expected) => {
-    const { owner } = await redis.service({ visible: false }).acquire('k', { keyTimeout: 60_000 });
+    const { owner } = await redis.service({}, false).acquire('k', { keyTimeout: 60_000 });
     expect(ends(script, 'ls', '--json')).toEqual(expected);
     expect(ends(script, 'release', 'k', '--owner', owner, '--reason', 'r', '--now', '--yes')).toEqual(expected);
     expect((await redis.service().inspect('k')).kind).toBe('free');

@@ -88,10 +88,10 @@ describe('a lost lease', () => {
     ['asked back by another process: SIGTERM at once, 76, and nobody else gets in before it has ended', [], []],
     ['a command that ignores SIGTERM is killed after the grace', ['--grace', '500ms'], ['stubborn']],
   ])('%s', async (_, options, ways) => {
-    const program = start(on(...options, '--', 'sh', inside, folderOf(), '600', ...ways));
+    const program = start(on('--key-timeout', '5s', ...options, '--', 'sh', inside, folderOf(), '600', ...ways));
     await begins();
     const next = ndl(on('--', 'sh', inside, folderOf(), '0'));
-    // It answers, so it can be asked.
+    // It answers once its lease was renewed.
     const owner = await eventually(async () => {
       const { stdout } = await ndlHere(['show', 'k', '--url', redis.url, '--json']);
       const [holder] = documentIn(stdout, 'show').key.holders;

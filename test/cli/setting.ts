@@ -1,5 +1,6 @@
 import { Locks, type Lease, type LocksOptions, type LockStore } from 'nestjs-distributed-lock/core';
 import { redisStore } from 'nestjs-distributed-lock/redis';
+import { askable } from '../support/askable.js';
 import type { Documents, NdlDocument, NdlError } from '../../lib/operate/ndl-document.js';
 import { eventually } from '../support/eventually.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
@@ -16,13 +17,13 @@ export function errorIn(text: string): NdlError['error'] {
 }
 
 /** Services of this test file, each with a store of its own: the commands see them as they see other processes. They end after each test. */
-export function useServices(makeStore: () => LockStore): (options?: LocksOptions) => Locks {
+export function useServices(makeStore: () => LockStore): (options?: LocksOptions, isAskable?: boolean) => Locks {
   const services: Locks[] = [];
   afterEach(() => Promise.all(services.splice(0).map((each) => each.close())));
-  return (options) => {
-    const locks = new Locks(makeStore(), { logger: false, app: 'shop', visible: true, shutdownTimeout: 0, ...options });
+  return (options, isAskable = true) => {
+    const locks = new Locks(makeStore(), { logger: false, app: 'shop', shutdownTimeout: 0, ...options });
     services.push(locks);
-    return locks;
+    return isAskable ? askable(locks) : locks;
   };
 }
 

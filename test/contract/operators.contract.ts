@@ -2,6 +2,7 @@ import '../support/virtual-time.js';
 import { type KeyEvent, type KeyReport, LockConfigError, type Locks, UnsupportedPrimitiveError } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { gate } from '../../lib/testing/store/gate.js';
+import { askable } from '../support/askable.js';
 import { rejection } from '../../lib/testing/store/rejection.js';
 import { patient, type Setting } from './setting.js';
 
@@ -19,7 +20,7 @@ export function operatorsContract({ open, newKey }: Setting): void {
       }) as Promise<KeyReport>;
 
     beforeEach(() => {
-      [locks, others] = [open({ app: 'shop', visible: true }), open({ app: 'other', visible: true })];
+      [locks, others] = [askable(open({ app: 'shop' })), askable(open({ app: 'other' }))];
       key = newKey();
     });
 
@@ -88,7 +89,7 @@ export function operatorsContract({ open, newKey }: Setting): void {
 
     describe('that takes a key away', () => {
       it('does not pass the key on within the process of a holder who was asked', async () => {
-        const proud = open({ visible: true, localQueue: { time: 60_000 } });
+        const proud = askable(open({ localQueue: { time: 60_000 } }));
         // Who comes second has turns for others.
         const first = await proud.acquire(key, patient);
         const works = proud.using(key, ({ signal }) => eventually(() => signal.aborted), patient);
@@ -107,7 +108,7 @@ export function operatorsContract({ open, newKey }: Setting): void {
       describe('whose process has reserved tokens for its next callers', () => {
         /** The second of these callers has the key, the third one waits. */
         const three = async () => {
-          const proud = open({ visible: true, localQueue: { time: 60_000 } });
+          const proud = askable(open({ localQueue: { time: 60_000 } }));
           const first = await proud.acquire(key, patient);
           const second = proud.acquire(key, patient);
           await first.release();
@@ -204,7 +205,7 @@ export function operatorsContract({ open, newKey }: Setting): void {
       });
       expect(told('timeout')).toMatchObject({ app: 'other', waited: expect.any(Number) });
       await held.release();
-      const brief = open({ app: 'brief', visible: true });
+      const brief = askable(open({ app: 'brief' }));
       await eventually(async () => {
         await brief.using(key, async () => undefined);
         return seen.some(({ app }) => app === 'brief');

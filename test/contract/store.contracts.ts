@@ -1,7 +1,8 @@
 import { Locks, type LockStore } from 'nestjs-distributed-lock/core';
 import { storeContract, type StoreExtra } from 'nestjs-distributed-lock/testing/store';
 import { MUTEX, SEMAPHORE_OF_ONE, WRITE_LOCK } from '../../lib/testing/store/kinds.js';
-import { type DriverExtra, type MakeStore, where } from '../../lib/testing/store/open-locks.js';
+import { type DriverExtra, locksOpener, type MakeStore, where } from '../../lib/testing/store/open-locks.js';
+import { eventually } from '../support/eventually.js';
 import { latchDriverContract } from './count-down-latch.driver.contract.js';
 import { leaseDriverContract } from './lease-driver.contract.js';
 import { adoptContract } from './mutex.adopt.contract.js';
@@ -39,6 +40,7 @@ export function wholeStoreContract(
     describe(`a count-down latch on ${name}`, () => latchDriverContract(makeStore));
   });
   keyKindsContract(makeStore);
+  where(makeStore, 'bus', () => lastingContract(name, makeStore));
   it(`a store on ${name} that its last Locks have closed serves the next ones, as a module whose app is started again (G9)`, async () => {
     const store = open();
     for (let start = 1; start <= 3; start++) {
@@ -46,5 +48,26 @@ export function wholeStoreContract(
       for (const locks of users) expect(await locks.using(`restarted:${process.pid}`, () => start)).toBe(start);
       await Promise.all(users.map((locks) => locks.close()));
     }
+  });
+}
+
+function lastingContract(name: string, makeStore: MakeStore): void {
+  describe(`operators of ${name}`, () => {
+    const { open, newKey } = locksOpener(makeStore);
+
+    it('ask a process that has never waited once a lease of it was renewed, and short locks open no inbox', async () => {
+      const [quiet, others] = [open({ app: 'quiet' }), open({ app: 'other' })];
+      const key = newKey();
+      const { wakeUps } = quiet.store.mutex;
+      for (let i = 0; i < 10; i++) await quiet.using(`${key}-short`, () => undefined, { keyTimeout: 60_000 });
+      if (wakeUps?.state !== undefined) expect(wakeUps.isOpen).toBe(false);
+      const lease = await quiet.acquire(key, { keyTimeout: 5_000, label: 'Import.run' });
+      lease.signal.addEventListener('abort', () => void lease.release());
+      await eventually(async () => (await others.inspect(key)).holders[0]?.told?.label === 'Import.run');
+      if (!makeStore.without?.includes('keys'))
+        for await (const { holders } of others.list({ pattern: key })) expect(holders).toMatchObject([{ told: { label: 'Import.run' } }]);
+      expect(await others.forceRelease(key, { reason: 'stuck' })).toEqual({ outcome: 'gave back', holder: lease.owner });
+      expect(lease.signal.reason).toMatchObject({ revoked: { reason: 'stuck' } });
+    });
   });
 }

@@ -34,7 +34,7 @@ async function stuckWork(locks: Locks): Promise<{ work: Promise<unknown> }> {
 
 describe('the questions of an operator', () => {
   it('are refused by a typed error where the store has no inspection, which locks all the same', async () => {
-    const locks = open({ ...memoryStore(), inspector: undefined, bus: undefined }, { visible: true });
+    const locks = open({ ...memoryStore(), inspector: undefined, bus: undefined });
     for (const call of [
       () => locks.inspect('key'),
       () => locks.list()[Symbol.asyncIterator]().next(),
@@ -231,7 +231,7 @@ it('a list of sixteen times as many keys costs about sixteen times as much', asy
 
 it('a process reports many keys in parts, between which other work goes on', async () => {
   const store = memoryStore();
-  const [operator, holder] = [open(store), open(store, { visible: true })];
+  const [operator, holder] = [open(store), open(store)];
   for (let index = 0; index < 2_000; index++) await holder.acquire(`key-${index}`, { label: 'Work' });
   let turn = 0;
   const turns = new Set<number>();

@@ -188,7 +188,7 @@ it('equal time-outs are one note, and do not push out what matters', async () =>
 it('what happened before any page was open is shown when one is, once, and says nothing of now', async () => {
   const store = memoryStore();
   await locks.close();
-  const other = new Locks(store, { logger: false, visible: true });
+  const other = new Locks(store, { logger: false });
   locks = new Locks(store, { logger: false });
   const lease = await other.acquire('import', { label: 'Import.run' });
   await locks.forceRelease({ key: 'import' }, { reason: 'it hangs', by: 'anna', grace: 0 });

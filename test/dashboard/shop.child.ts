@@ -5,9 +5,9 @@ import { tellParent } from '../support/child.js';
 
 const [connection = ''] = process.argv.slice(2);
 const store = redisStore({ options: JSON.parse(connection) as object });
-const locks = new Locks(store, { logger: false, visible: true, defaults: { keyTimeout: 60_000, waitTimeout: 60_000 } });
+const locks = new Locks(store, { logger: false, defaults: { keyTimeout: 60_000, waitTimeout: 60_000 } });
 process.on('message', ({ key }: { key: string }) => {
   void locks.acquire(key, { label: 'ShopService.sell' }).then(({ owner }) => tellParent({ type: 'holds', owner }));
 });
-await locks.health();
+await store.bus!.open(() => undefined);
 tellParent({ type: 'ready' });

@@ -6,6 +6,7 @@ import { redisStore } from 'nestjs-distributed-lock/redis';
 import { EventEmitter, once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { type WebSocket, WebSocketServer } from 'ws';
+import { askable } from '../support/askable.js';
 import { rejection } from '../../lib/testing/store/rejection.js';
 import { eventually } from '../support/eventually.js';
 import { Gate } from '../support/gate.js';
@@ -52,7 +53,7 @@ beforeEach(async () => {
   const store = (price: string, token: number) => Promise.resolve(void prices.push({ price, token }));
   const open = async () => {
     const testing = await Test.createTestingModule({
-      imports: [DistributedLockModule.forRoot({ store: redisStore({ url: setting.url }), visible: true, logger: false })],
+      imports: [DistributedLockModule.forRoot({ store: redisStore({ url: setting.url }), logger: false })],
       controllers: [ImportController],
       providers: [
         ...[Mailer, PartnerToken, PriceFeed, Reindexer],
@@ -105,6 +106,7 @@ it('an import that is running refuses a second one of the same tenant', async ()
 
 describe('work that an operator cancels', () => {
   const WHY = { by: 'jane', reason: 'wrong index' };
+  beforeEach(() => apps.map((app) => askable(app.get(Locks))));
 
   it('ends on another instance, which shows how far it is, and its caller learns why', async () => {
     const [one, two] = apps.map((app) => app.get(Reindexer)) as [Reindexer, Reindexer];

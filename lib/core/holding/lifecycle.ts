@@ -29,6 +29,8 @@ export class Lifecycle {
   readonly firstRenewal = (1 + 2 * Math.random()) / 3;
   /** Until when the end of the locks waits for what is given up, on the monotonic clock. It is set when they are closed. */
   cleanUpEnd = Infinity;
+  /** A lease lasts: operators may ask what it is for. */
+  openInbox = (): void => undefined;
   /** Follows each call that asks for a key. */
   tracing: CallTracing | undefined;
   private readonly running = { acquire: 0, body: 0, cleanUp: 0 };

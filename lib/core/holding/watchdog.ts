@@ -148,6 +148,7 @@ export class Watchdog {
   private renew(driver: LeaseDriver, tenures: readonly Tenure[]): void {
     let replies: readonly (Promise<'renewed' | 'lost'> | undefined)[] = [];
     const sentAt = now();
+    tenures[0]?.runtime.openInbox();
     try {
       replies = driver.renew(tenures);
     } catch (fault) {

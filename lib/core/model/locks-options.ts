@@ -19,11 +19,6 @@ export interface LocksOptions {
   namespace?: string;
   /** The first part of the owner ids, `app@host:pid:uuid`. Default: the name in the program's package.json. */
   app?: string;
-  /**
-   * Whether this process answers operators from its start, and not only once it has waited for a key. Operators ask what it does under its locks, or
-   * to release one. On Redis this takes a second connection. Default false.
-   */
-  visible?: boolean;
   /** For all options that a lock leaves out. A `signal` cannot be a default. */
   defaults?: Omit<UsingOptions, 'signal'>;
   /** Receives warnings: lost leases, long waits, a store that is away, failed listeners, a lagging event loop. `false`: none. Default: the console. */
@@ -51,7 +46,6 @@ const SLOW_WAIT = integerFrom(1);
 export const LOCKS_CHECKS: Readonly<Record<keyof LocksOptions, Check>> = {
   namespace: ofType('string'),
   app: (value: unknown) => (isApp(value) ? undefined : 'a name of 1–100 characters without spaces, which does not begin with "kept:"'),
-  visible: oneOf(true, false),
   defaults: () => undefined,
   logger: (value: unknown) =>
     value === false || ('warn' in Object(value) && 'error' in Object(value))

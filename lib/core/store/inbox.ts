@@ -42,8 +42,8 @@ export interface InboxConnection {
 }
 
 /**
- * The inbox of this process at a store that can send messages. It is opened with the first wait, over a connection of its own, which is replaced when
- * it breaks. It is open only when a message of its own has arrived. If it cannot be open, waiters poll.
+ * The inbox of this process at a store that can send messages. It is opened with the first wait, or the first lease that is renewed, over a connection of
+ * its own, which is replaced when it breaks. It is open only when a message of its own has arrived. If it cannot be open, waiters poll.
  */
 export abstract class Inbox implements WakeUps {
   isOpen = false;

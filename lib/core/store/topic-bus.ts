@@ -24,7 +24,7 @@ interface Topic {
   subscribed: Promise<unknown>;
 }
 
-/** The listeners of each topic. Messages come over the connection of the inbox: a process that has never waited receives none. */
+/** The listeners of each topic. Messages come over the connection of the inbox: a process in which nothing has lasted receives none. */
 export class TopicBus implements Bus {
   readonly connection: string;
   readonly open: Bus['open'];

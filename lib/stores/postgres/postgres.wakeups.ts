@@ -7,7 +7,7 @@ import { PostgresBus } from './postgres.bus.js';
 import type { Row } from './postgres.connection.js';
 import { listenWith, type OpenSource } from './postgres.listener.js';
 
-/** Milliseconds after the last wait until it is closed: a database that sleeps when nobody is connected could never do so. */
+/** Milliseconds after the last wait or renewal until it is closed: a database that sleeps when nobody is connected could never do so. */
 const IDLE = 300_000;
 /** Stands among the owners for the bus: while it is open, the inbox is, too. */
 const OPERATORS = '';

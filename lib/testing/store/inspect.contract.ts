@@ -27,7 +27,9 @@ export function inspectContract(name: string, makeStore: MakeStore): void {
       }) as Promise<KeyReport>;
 
     beforeEach(() => {
-      [locks, others] = [open({ app: 'shop', visible: true }), open({ app: 'other', visible: true })];
+      [locks, others] = [open({ app: 'shop' }), open({ app: 'other' })];
+      // Before anything lasts in them.
+      for (const { store } of [locks, others]) void store.bus?.open(() => undefined);
       key = newKey();
     });
 
@@ -119,10 +121,10 @@ export function inspectContract(name: string, makeStore: MakeStore): void {
         };
 
         it('finds what is held, what is waited for, and what is used', async () => {
-          const spaced = open({ namespace: `${key}:`, visible: true });
+          const spaced = open({ namespace: `${key}:` });
           const lease = await spaced.acquire('held', patient);
           const other = await spaced.acquire('wait{ed}', patient);
-          const waits = open({ namespace: `${key}:`, visible: true }).acquire('wait{ed}', patient);
+          const waits = open({ namespace: `${key}:` }).acquire('wait{ed}', patient);
           await (await spaced.acquire('free')).release();
           const hasLatches = !makeStore.without?.includes('countDownLatch');
           if (hasLatches) await spaced.countDownLatch('latch').trySetCount(1);

@@ -366,12 +366,17 @@ it('an inbox is closed when nobody has waited for five minutes, and opened with 
   expect(wakeUps.isOpen).toBe(true);
 });
 
-it('an inbox that was opened for a caller that got its key before is closed after five minutes, too', async () => {
+it('an inbox that was opened for a caller that got its key before, or for leases that are renewed, is closed after five minutes, too', async () => {
   const wakeUps = setting.open().wakeUps!;
   jest.useFakeTimers({ advanceTimers: true, doNotFake: ['nextTick', 'setImmediate'] });
   try {
     await wakeUps.open(() => undefined);
-    expect(wakeUps.isOpen).toBe(true);
+    // Each renewal opens it.
+    for (let renewal = 0; renewal < 3; renewal++) {
+      jest.advanceTimersByTime(200_000);
+      await wakeUps.open(() => undefined);
+      expect(wakeUps.isOpen).toBe(true);
+    }
     jest.advanceTimersByTime(300_000);
     expect(wakeUps.isOpen).toBe(false);
   } finally {

@@ -319,6 +319,7 @@ describe('a process', () => {
       'a client that it disconnects, telemetry that throws, and an app that does not start',
       [
         'disconnects its client, and never closes the store, with a lease that is held',
+        'disconnects its clients, and never closes the stores, after leases of theirs were renewed',
         'has telemetry that throws',
         'is an app whose boot is refused',
       ],

@@ -1,5 +1,6 @@
 import type { LeaseDriver, LockStore } from 'nestjs-distributed-lock/core';
 import { Socket } from 'node:net';
+import { askable } from '../../support/askable.js';
 import { eventually, staysTrue } from '../../support/eventually.js';
 import { slotOf, type ClusterNode } from '../../support/redis-cluster.js';
 import { useCluster } from './cluster.setting.js';
@@ -159,7 +160,7 @@ it.each(PREFIXES)('the keys of one lock share a slot of a Cluster, with the keyP
 it('operators of a Cluster learn what each process does and which callers wait, see what happens, and get keys back', async () => {
   const workers = await Promise.all(
     on.keys().map(async (key) => {
-      const locks = setting.locks({ ...on.where, requestTimeout: 5_000 }, { visible: true, app: 'worker' });
+      const locks = askable(setting.locks({ ...on.where, requestTimeout: 5_000 }, { app: 'worker' }));
       return { locks, key, lease: await locks.acquire(key, { ...woken, label: 'Worker.work' }) };
     }),
   );

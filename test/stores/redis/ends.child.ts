@@ -2,6 +2,8 @@
 import { Redis, type RedisOptions } from 'ioredis';
 import { Locks } from 'nestjs-distributed-lock/core';
 import { redisStore, type RedisStoreOptions } from 'nestjs-distributed-lock/redis';
+import { createClient } from 'redis';
+import { eventually } from '../../support/eventually.js';
 import { tellParent } from '../../support/child.js';
 
 export interface EndsArgs {
@@ -44,13 +46,23 @@ const ways = {
     await new Locks(redisStore({ client })).acquire('key', { keyTimeout: 60_000, maxHold: 60_000 });
     client.disconnect();
   },
+  async 'disconnects its clients, and never closes the stores, after leases of theirs were renewed'(): Promise<void> {
+    const nodeRedis = createClient({ socket: { host: connection.host, port: connection.port! } });
+    const ioredis = new Redis(connection);
+    const stores = [redisStore({ client: await nodeRedis.connect() }), redisStore({ client: ioredis })];
+    const leases = await Promise.all(stores.map((store, index) => new Locks(store).acquire(`of ${index}`, { keyTimeout: 5_000 })));
+    await eventually(() => stores.every(({ mutex }) => mutex.wakeUps!.isOpen));
+    for (const lease of leases) await lease.release();
+    nodeRedis.destroy();
+    ioredis.disconnect();
+  },
   async 'has telemetry that throws'(): Promise<void> {
     const observe = (): never => {
       throw new Error('no telemetry');
     };
     const store = redisStore({ options: connection });
     try {
-      new Locks(store, { visible: true, logger: false, telemetry: { observe } });
+      new Locks(store, { logger: false, telemetry: { observe } });
     } catch (error) {
       tellParent({ type: 'did', what: (error as Error).message });
     }
@@ -68,7 +80,7 @@ const ways = {
     const method = Object.getOwnPropertyDescriptor(Shop.prototype, 'buy')!;
     Object.defineProperty(Shop.prototype, 'buy', DistributedLock(options)(Shop.prototype, 'buy', method) ?? method);
     class App {}
-    const locks = DistributedLockModule.forRoot({ store: redisStore({ options: connection }), visible: true });
+    const locks = DistributedLockModule.forRoot({ store: redisStore({ options: connection }) });
     Module({ imports: [locks], providers: [Shop] })(App);
     await NestFactory.createApplicationContext(App, { logger: false, abortOnError: false }).catch((error: Error) =>
       tellParent({ type: 'did', what: error.name }),

@@ -16,8 +16,8 @@ const { connection, key, keyTimeout, isStubborn } = JSON.parse(process.argv[2]!)
 const locks = new Locks(redisStore('cluster' in connection ? (connection as RedisStoreOptions) : { options: connection }), {
   logger: false,
   app: 'worker',
-  visible: true,
 });
+void locks.store.bus!.open(() => undefined);
 const told = new Promise<string>((resolve) => process.once('message', () => resolve('told')));
 
 const result = await locks

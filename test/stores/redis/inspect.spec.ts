@@ -125,7 +125,7 @@ describe('inspect on Redis', () => {
     const seen: string[][] = [[], [], []];
     const end = new AbortController();
     const clients = [{}, { db: 1 }, { keyPrefix: 'p:' }];
-    const all = clients.map((options) => setting.overIoredis({ client: setting.client(options) }, { visible: true }));
+    const all = clients.map((options) => setting.overIoredis({ client: setting.client(options) }));
     const watching = all.map(async (locks, index) => {
       for await (const { key } of locks.watch({ signal: end.signal })) seen[index]!.push(key);
     });
@@ -140,8 +140,10 @@ describe('inspect on Redis', () => {
 
   it('sends no message when nobody asks', async () => {
     const locks = setting.own();
-    await setting.redis.config('RESETSTAT');
     const lease = await locks.acquire(KEY, { keyTimeout: 5_000 });
+    // A renewal opens the inbox.
+    await eventually(() => locks.store.mutex.wakeUps!.isOpen);
+    await setting.redis.config('RESETSTAT');
     const end = endOf(lease);
     await eventually(() => endOf(lease) > end + 500);
     await lease.release();

@@ -181,7 +181,7 @@ export async function playOperator({ redis, ears, connection }: { redis: Redis; 
   ears.removeAllListeners('pmessage');
   try {
     const lease = await holder.acquire('order:42', { keyTimeout: LEASE, label: 'OrderService.pay' });
-    // A process has an inbox, and hears operators, once it has waited.
+    // A process has an inbox, and hears operators, once something lasts in it.
     const waiter = other.acquire('order:42', { keyTimeout: LEASE, waitTimeout: LEASE, label: 'OrderService.cancel' });
     waiter.catch(() => undefined);
     ears.on('pmessage', (_, channel: string, message: string) => {

@@ -29,5 +29,6 @@ export interface PlainClient extends Omit<NodeRedisClient, 'sendCommand'> {
   sendCommand(args: readonly string[], options: object): Promise<unknown>;
   subscribe(channel: string, listener: (message: string, channel: string) => void): Promise<unknown>;
   unsubscribe(channel: string, listener: (message: string, channel: string) => void): Promise<unknown>;
+  unref(): void;
   duplicate(overrides: object): PlainClient;
 }

@@ -236,6 +236,7 @@ class NodeRedisDuplicate extends NodeRedisAdapter implements RedisClient {
   }
 
   async subscribe(channel: string): Promise<unknown> {
+    this.link?.client.unref();
     return this.link?.client.subscribe(channel, this.onMessage);
   }
 

@@ -182,6 +182,8 @@ class Subscriber implements InboxConnection {
   private async subscribe(): Promise<void> {
     try {
       await this.client.connect();
+      // The client that it was made from decides how long the process lives.
+      this.client.stream?.unref?.();
       await this.client.subscribe(this.inbox);
       await this.bus.connected((verb, channel) => this.client[verb](channel));
     } catch (error) {
