@@ -1,7 +1,10 @@
-// One key that very many processes want: so many read it and hold it for a minute, or take it in turns.
+// One key that very many processes want: so many read it and hold it for a minute, or take it in turns. Or very many callers of this process want it in vain.
+import { Locks } from 'nestjs-distributed-lock/core';
+import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { cpus } from 'node:os';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { fileURLToPath } from 'node:url';
 import { begin } from './measure/begin.mjs';
 import { clock, sleep } from './measure/clock.mjs';
@@ -10,14 +13,15 @@ import { openPlace } from './stores/place.mjs';
 
 const program = fileURLToPath(new URL('stores/reader.mjs', import.meta.url));
 const USAGE = `many [options]
-  --what <how>          read: all hold it together; take: one after the other; default: read
+  --what <how>          read: all hold it together; take: one after the other; late: see --callers; default: read
   --processes <list>    default: 50,100,200. 400 need 16 GB, and each core of the machine
   --store <list>        of postgres,redis,mysql,file; default: postgres
   --seconds <n>         default: 60
+  --callers <list>      of this process, which hold a lock of the memory store, wait for one key, and time out together; default: 3000,6000
 
 It prints \`cores\`: how many were in use, by whatever program.`;
-const texts = { what: 'read', processes: '50,100,200', store: 'postgres' };
-const { what, processes: counts, store: stores, seconds } = await begin(USAGE, { texts, numbers: { seconds: 60 } });
+const texts = { what: 'read', callers: '3000,6000', processes: '50,100,200', store: 'postgres' };
+const { what, callers: crowds, processes: counts, store: stores, seconds } = await begin(USAGE, { texts, numbers: { seconds: 60 } });
 const LONGEST = 60_000;
 /** Milliseconds for all to queue. */
 const SETTLING = 5000;
@@ -26,15 +30,35 @@ const STARTING = 4;
 
 const busy = () => sum(cpus().map(({ times }) => times.user + times.sys));
 
-for (const store of stores.split(',')) {
-  for (const processes of counts.split(',').map(Number)) {
-    const { place, stop } = await openPlace(store, 3000);
-    try {
-      console.log(JSON.stringify({ store, what, processes, ...(await measure(store, place, processes)) }));
-    } finally {
-      await stop();
+if (what === 'late')
+  for (const callers of crowds.split(',').map(Number)) console.log(JSON.stringify({ what, callers, ...(await late(callers)) }));
+else
+  for (const store of stores.split(',')) {
+    for (const processes of counts.split(',').map(Number)) {
+      const { place, stop } = await openPlace(store, 3000);
+      try {
+        console.log(JSON.stringify({ store, what, processes, ...(await measure(store, place, processes)) }));
+      } finally {
+        await stop();
+      }
     }
   }
+
+/** For how many milliseconds the event loop is blocked, and how many leases are lost, when all wait timeouts are over at once. */
+async function late(callers) {
+  const locks = new Locks(memoryStore(), { logger: false });
+  let lost = 0;
+  locks.on('lost', () => lost++);
+  const hot = await locks.acquire('hot');
+  const loop = monitorEventLoopDelay({ resolution: 1 });
+  const wait = () => locks.acquire('hot', { waitTimeout: 3000 }).catch(() => undefined);
+  const all = Array.from({ length: callers }, (_, index) => locks.using(`own ${index}`, wait, { waitTimeout: 0 }));
+  await sleep(2000);
+  loop.enable();
+  await Promise.allSettled(all);
+  await hot.release();
+  await locks.close();
+  return { blocked: Math.round(loop.max / 1e6), lost };
 }
 
 async function measure(store, place, processes) {

@@ -79,8 +79,7 @@ export class Engine {
   }
 
   close(): Promise<void> {
-    this.closing ??= this.end();
-    return this.closing;
+    return (this.closing ??= this.end());
   }
 
   private async end(): Promise<void> {

@@ -1,12 +1,15 @@
-import { mayTake } from '../support/virtual-time.js';
+import { afterTurns, mayTake } from '../support/virtual-time.js';
 import { createHash } from 'node:crypto';
 import { Locks, type LockTimeoutError, StoreError, type LocksOptions, type LogDetails } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
+import { HeldLease } from '../../lib/core/holding/held-lease.js';
 import { gate } from '../../lib/testing/store/gate.js';
 import { eventually } from '../support/eventually.js';
 import { firstTurnAfterStandingStill, pause } from '../support/time.js';
 
 mayTake(130_000);
+// Who waits for what is gathered once for an iteration of the event loop, and no time passes within one.
+afterTurns(2);
 
 const opened: Locks[] = [];
 afterEach(() => Promise.all(opened.splice(0).map((locks) => locks.close())));
@@ -62,7 +65,7 @@ describe('a timeout names the holder', () => {
 
 describe('a timeout of callers of one process that wait for each other', () => {
   /** Each chain takes the first of its keys, and then waits for the next one until all time out. */
-  async function wait(locks: Locks, chains: readonly string[][]): Promise<(LockTimeoutError | undefined)[]> {
+  async function wait(locks: Locks, chains: readonly string[][], patience?: number): Promise<(LockTimeoutError | undefined)[]> {
     const first = chains.map(() => gate());
     const end = gate();
     const errors: (LockTimeoutError | undefined)[] = [];
@@ -73,7 +76,7 @@ describe('a timeout of callers of one process that wait for each other', () => {
           await Promise.all(first.map(({ passed }) => passed));
           // The first one times out first. All others wait meanwhile.
           for (const each of next) {
-            const wanted = locks.using(each, () => undefined, { waitTimeout: 50 + index });
+            const wanted = locks.using(each, () => undefined, { waitTimeout: patience ?? 50 + index, keyTimeout: 60_000 });
             errors[index] = await wanted.catch((error: unknown) => error as LockTimeoutError);
           }
           if (errors.some(Boolean)) end.open();
@@ -98,6 +101,24 @@ describe('a timeout of callers of one process that wait for each other', () => {
     const { locks } = open();
     const errors = await wait(locks, [['a', 'b'], ['b'], ['c', 'a']]); // prettier-ignore
     expect(errors[0]!.message).toMatch(/\(this process\)\. \[LOCK_TIMEOUT\]$/);
+  });
+
+  it('is searched for in one walk for all callers, and for a hundred at most, where hundreds time out together', async () => {
+    const { locks } = open();
+    const looks = jest.spyOn(HeldLease.prototype, 'owner', 'get');
+    const callers = 300;
+    const chains = (nextOf: (index: number) => string) => Array.from({ length: callers }, (_, index) => [`own ${index}`, nextOf(index)]);
+    // One holder of a hot key, which waits for nothing.
+    const hot = await locks.acquire('hot', { keyTimeout: 60_000 });
+    const errors = await wait(locks, chains(() => 'hot'), 50); // prettier-ignore
+    expect(errors.map((error) => error?.holder)).toEqual(Array.from({ length: callers }, () => hot.owner));
+    expect(looks.mock.calls.length).toBeLessThan(20 * callers);
+    // Rings of two.
+    const pairs = await wait(locks, chains((index) => `own ${index ^ 1}`), 50); // prettier-ignore
+    expect(pairs.filter((error) => error?.deadlock)).toHaveLength(100);
+    // One long ring: none of them is told a part of it.
+    const ring = await wait(locks, chains((index) => `own ${(index + 1) % callers}`), 50); // prettier-ignore
+    expect(ring.filter((error) => error?.deadlock)).toEqual([]);
   });
 
   it('keeps the keys out of a log where they may not be in it', async () => {

@@ -10,6 +10,8 @@ import type { AcquireCall, Waiter } from './waiter.js';
 
 /** Most keys that are kept for operators after their release. */
 const MOST_KEPT = 1_000;
+/** Most callers whose deadlock is looked for in one iteration of the event loop, and most keys of one: thousands can time out together. */
+const MOST_SEARCHED = 100;
 
 /** A key that was released, and stays taken until its minHold is over; or was handed over, and can be adopted until then. */
 export interface KeptKey extends Pick<Turn, 'label' | 'grantedAt' | 'fencingToken' | 'keepUntil'> {
@@ -25,6 +27,9 @@ export class LockQueues {
   private lastOwn = 0;
   /** Owners of tickets that an adoption which was called off may still have: it is being undone. */
   readonly calledOff = new Set<string>();
+  private searches = 0;
+  /** The queue in which the holder of a lease waits, by its owner. It is for the searches of one iteration of the event loop. */
+  private readonly waitsIn = new Map<string, LockQueue>();
   /** Keys that stay taken by their last owner: for operators. */
   readonly kept = new Map<string, KeptKey>();
   private readonly forgetKept = new Alarm(() => {
@@ -91,26 +96,29 @@ export class LockQueues {
 
   /**
    * The keys of a deadlock among the callers of this process: that of the queue, the one that its holder waits for, and so on, the last of which this
-   * caller holds. `undefined`: there is none that is certain. Other processes may take part in a deadlock, too: `waitGraph` finds it.
+   * caller holds. `undefined`: none is found. If a holder waits for several keys, one is looked at: `waitGraph` finds all.
    */
   deadlockOf(start: LockQueue, { holding }: Waiter): readonly string[] | undefined {
     // Most callers hold nothing, and can be in none. They must not cost a search.
-    if (holding.length === 0) return undefined;
-    const seen = new Set<LockQueue>();
-    const follow = (queue: LockQueue): readonly string[] | undefined => {
-      const { driver, key, holder } = queue;
-      // Behind several holders, a caller waits for one of them only.
-      if (seen.has(queue) || driver.isShared || !holder) return undefined;
-      seen.add(queue);
-      const isIts = ({ owner }: { readonly owner: string }): boolean => owner === holder.owner;
-      if (holding.some(isIts)) return [key];
-      for (const next of this.all) {
-        const rest = [...next.waiting].some((waiter) => waiter.holding.some(isIts)) ? follow(next) : undefined;
-        if (rest) return [key, ...rest];
-      }
-      return undefined;
-    };
-    return follow(start);
+    if (holding.length === 0 || ++this.searches > MOST_SEARCHED) return undefined;
+    if (this.searches === 1) {
+      for (const queue of this.all)
+        for (const waiter of queue.waiting) for (const { owner } of waiter.holding) this.waitsIn.set(owner, queue);
+      setImmediate(() => {
+        this.searches = 0;
+        this.waitsIn.clear();
+      });
+    }
+    const keys: string[] = [];
+    let queue: LockQueue | undefined = start;
+    // Behind several holders, a caller waits for one of them only.
+    while (queue?.holder && !queue.driver.isShared && keys.length < MOST_SEARCHED) {
+      const { holder, key }: LockQueue = queue;
+      keys.push(key);
+      if (holding.some(({ owner }) => owner === holder?.owner)) return keys;
+      queue = this.waitsIn.get(holder.owner);
+    }
+    return undefined;
   }
 
   private queueOf(driver: LeaseDriver, key: string, id: string | number, maxHolders: number): LockQueue {
