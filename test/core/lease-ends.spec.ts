@@ -265,10 +265,14 @@ it('a method that goes on after the end of a fixed lease tells of no lag', async
 describe('a suspend of the machine', () => {
   let ahead = 0;
   let interruptions = 0;
+  /** Milliseconds by which both clocks have gone on at once. */
+  let passed = 0;
   beforeAll(() => {
+    const monotonic = machine.now.bind(machine);
+    jest.spyOn(machine, 'now').mockImplementation(() => monotonic() + passed);
     const uptime = os.uptime.bind(os);
     jest.spyOn(os, 'uptime').mockImplementation(() => {
-      const seconds = uptime() + ahead / 1000;
+      const seconds = uptime() + (ahead + passed) / 1000;
       for (const start = machine.now(); interruptions > 0 && machine.now() < start + 10;);
       interruptions = Math.max(0, interruptions - 1);
       return seconds;
@@ -292,6 +296,14 @@ describe('a suspend of the machine', () => {
     expect(await one.release()).toBe(false);
     expect(lags).toEqual([]);
     expect(warnings).toEqual([expect.stringMatching(/^Lost "other" after 60 min/), expect.stringMatching(/^Lost "one" after 60 min/)]);
+  });
+
+  it('ends a lease also if it is the first one after a day without a lease', async () => {
+    const { locks } = open();
+    passed += 86_400_000;
+    const lease = await locks.acquire('key');
+    suspend(20_000);
+    expect(() => lease.assertHeld()).toThrow(/because the machine was suspended for 20 s/);
   });
 
   it('aborts the signal soon, also where somebody sets the wall clock back at once', async () => {

@@ -54,10 +54,10 @@ export function countSuspend(): void {
   sinceEpoch = wallClock() - now();
 }
 
-/** {@link now}, just after a suspend, too. It costs one look at the wall clock, which a suspend also moves: the clock since boot takes a hundred times as long. */
+/** {@link now}, just after a suspend, too: it looks at the wall clock, which a suspend also moves, and once a second at the slow clock since boot. */
 export function exactNow(): number {
   const time = now();
-  if (Math.abs(wallClock() - time - sinceEpoch) <= SHORTEST_SUSPEND) return time;
+  if (Math.abs(wallClock() - time - sinceEpoch) <= SHORTEST_SUSPEND && machine.now() - lookedAt <= 1000) return time;
   countSuspend();
   return now();
 }

@@ -1,4 +1,4 @@
-import { after, now } from './clock.js';
+import { after, exactNow, now } from './clock.js';
 
 /** Sends a request again and again, one at a time, until it is stopped. */
 export abstract class RepeatedRequest<Reply> {
@@ -31,7 +31,7 @@ export abstract class RepeatedRequest<Reply> {
     this.phase = 'idle';
     this.isAsking = true;
     this.attempts++;
-    this.sentAt = now();
+    this.sentAt = exactNow();
     this.settled = this.settle();
   }
 
