@@ -24,8 +24,7 @@ export class RequestDeadlines<T extends TimedRequest<T>> {
   begin(request: T): void {
     request.endsAt = now() + this.requestTimeout;
     this.open.add(request);
-    this.timer ??= after(this.requestTimeout, this.onTimer);
-    if (this.open.size === 1) this.timer.ref();
+    this.timer = (this.timer ?? after(this.requestTimeout, this.onTimer)).ref();
   }
 
   /** False: it had ended already. */
@@ -33,11 +32,6 @@ export class RequestDeadlines<T extends TimedRequest<T>> {
     const wasOpen = this.open.delete(request);
     if (this.open.size === 0) this.timer?.unref();
     return wasOpen;
-  }
-
-  stop(): void {
-    clearTimeout(this.timer);
-    this.timer = undefined;
   }
 
   private readonly onTimer = (): void => {
@@ -48,9 +42,8 @@ export class RequestDeadlines<T extends TimedRequest<T>> {
         const left = request.endsAt - now();
         if (left > 0) {
           // A late request may have begun another one, whose end is later than this.
-          this.stop();
-          this.timer = after(left, this.onTimer);
-          return;
+          clearTimeout(this.timer);
+          return void (this.timer = after(left, this.onTimer));
         }
         this.late(request);
       }

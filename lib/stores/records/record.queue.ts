@@ -1,6 +1,6 @@
 import { asStoreError, StoreError } from '../../core/model/errors.js';
 import { RequestDeadlines, type TimedRequest } from '../../core/store/request-deadlines.js';
-import { after, now } from '../../core/util/clock.js';
+import { idle, now } from '../../core/util/clock.js';
 import { detached } from '../../core/util/detached.js';
 import { LinkedEntry } from '../../core/util/linked-list.js';
 import { ChangeBatcher } from './change.batcher.js';
@@ -149,7 +149,7 @@ export class TableRecordQueue implements RecordQueue {
       const took = now() - sentAt;
       if (++conflicts === 1 && took < SLOW) continue;
       // The more processes want to change the record, the longer a request takes, and the more of them lose against one.
-      await pause(Math.random() * Math.min(2 * conflicts * Math.max(took, 1), LONGEST_PAUSE));
+      await idle(Math.random() * Math.min(2 * conflicts * Math.max(took, 1), LONGEST_PAUSE));
       isOld = true;
       // A process that is faster each time would keep this one out for good. After a touch it has to read first. Two processes that touch would keep
       // each other from all changes, so touches become rarer.
@@ -246,11 +246,6 @@ export class TableRecordQueue implements RecordQueue {
     const [oldest = ''] = this.seen.keys();
     this.seen.delete(oldest);
   }
-}
-
-/** Keeps the process alive: a caller waits for the next attempt. */
-function pause(delay: number): Promise<void> {
-  return new Promise((resolve) => void after(delay, resolve));
 }
 
 function isLikelyOutdated({ record, at }: Seen): boolean {

@@ -83,7 +83,6 @@ export class RedisConnection {
     }
     this.isClosed = true;
     this.stopListening();
-    this.requests.stop();
     for (const request of this.requests.open) this.fail(request, cutOff(!request.isSent));
     this.given.off('close', ignored);
     if (client === this.given) this.facts = this.facts.ofNext();
