@@ -57,14 +57,13 @@ export function kysely(trx: { readonly isTransaction: boolean }, sql: SqlTag<{ e
   return runBy((text, params) => sql(asTemplate(text), ...params).execute(trx));
 }
 
-const SCOPE = Symbol.for('prisma.client.transaction.scope_context');
-
+type PrismaScope = { scopeId: string; scopeState: { stack: string[] } };
 /** For Prisma on Postgres: the argument of `prisma.$transaction(async (tx) => …)`. @throws {LockConfigError} for the client itself, which has no transaction, and in one that is nested. */
 export function prisma(tx: { $queryRawUnsafe(sql: string, ...params: unknown[]): PromiseLike<unknown> }): Run {
   // Not `$transaction`: those of Prisma 7 have it, to be nested. Each knows which are open, the outermost first.
   if ('$connect' in tx) throw refused('prisma', 'the client in place of its transaction');
-  const scope = (tx as { [SCOPE]?: { scopeId: string; scopeState: { stack: string[] } } })[SCOPE];
-  outermost('prisma', scope !== undefined && scope.scopeState.stack[0] !== scope.scopeId);
+  const scope = Reflect.get(tx, Symbol.for('prisma.client.transaction.scope_context')) as PrismaScope | undefined;
+  outermost('prisma', scope?.scopeState.stack[0] !== scope?.scopeId);
   return runBy((sql, params) => tx.$queryRawUnsafe(sql, ...params));
 }
 

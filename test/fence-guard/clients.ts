@@ -142,10 +142,7 @@ interface PrismaClient {
   $disconnect(): Promise<void>;
 }
 
-/**
- * The client that `prisma generate` writes for a schema without models, which holds nothing but this configuration. It is not generated, because Prisma's
- * command line loads an engine from its own server first.
- */
+/** As `prisma generate` writes it for a schema without models, which is nothing but this configuration. Prisma's command line would load an engine first. */
 function prismaOn(version: 6 | 7, adapter: object): PrismaClient {
   const load = createRequire(__filename);
   const runtime = `prisma-client-${version}/runtime`;
@@ -164,11 +161,9 @@ function prismaOn(version: 6 | 7, adapter: object): PrismaClient {
       },
       importName: `./${compiler}.js`,
     },
-    // Version 6:
     generator: { config: { engineType: 'client' }, previewFeatures: [] },
     ...{ relativePath: '.', dirname: __dirname, copyEngine: true, datasourceNames: ['db'], inlineSchemaHash: '' },
     inlineDatasources: { db: { url: { fromEnvVar: null, value: 'postgresql://unused' } } },
-    // Version 7:
     parameterizationSchema: { strings: [], graph: 'AAAA' },
   });
   return new Prisma({ adapter });
