@@ -1,10 +1,10 @@
-// `npm run demo`.
+// `npm run demo`, and the first change of CONTRIBUTING.md.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readdirSync, rmSync, symlinkSync } from 'node:fs';
+import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
-import { delimiter, dirname, join } from 'node:path';
+import { delimiter, dirname, join, relative, resolve } from 'node:path';
 import { eventually } from '../support/eventually.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
 import { programOf } from '../support/services.js';
@@ -157,3 +157,23 @@ describe('the demo of versions', () => {
     expect(await client.dbsize()).toBe(0);
   });
 });
+
+it('the first change of CONTRIBUTING.md fails in the one suite that it names', async () => {
+  const copy = realpathSync(mkdtempSync(join(tmpdir(), 'first-change-')));
+  folders.push(copy);
+  cpSync('.', copy, { recursive: true, filter: (path) => !/(^|\/)(node_modules|\.git|\.cache|dist|coverage)$/.test(path) });
+  symlinkSync(resolve('node_modules'), join(copy, 'node_modules'));
+  const page = readFileSync('CONTRIBUTING.md', 'utf8');
+  const [, file = '', first = '', added = ''] = /`(lib\/\S+)`:\n+```diff\n (.*\n)\+(.*\n)```/.exec(page)!;
+  const text = readFileSync(file, 'utf8');
+  expect(text.split(first)).toHaveLength(2);
+  writeFileSync(
+    join(copy, file),
+    text.replace(first, () => first + added),
+  );
+  const args = ['scripts/test.mjs', '--tier', 'quick', '--silent', '--json', '--outputFile=red.json'];
+  await once(spawn(process.execPath, args, { cwd: copy, stdio: 'ignore' }), 'exit');
+  const { testResults } = JSON.parse(readFileSync(join(copy, 'red.json'), 'utf8')) as { testResults: { name: string; status: string }[] };
+  const red = testResults.filter(({ status }) => status === 'failed').map(({ name }) => relative(copy, name));
+  expect(red).toEqual([/one suite, `(.*?)`/.exec(page)![1]]);
+}, 1_800_000);

@@ -1,10 +1,8 @@
 // Follows docs/tutorial.md literally: runs its sh blocks, writes its ts blocks to the files that are named above them, and compares its text
 // blocks with what was printed. One thing differs: `npm install` does nothing, because the packages are there already, the library as it is
-// packed. `TUTORIAL_NEST=11` follows it with Nest 11, which makes CommonJS apps. CONTRIBUTING.md's first change is done, too.
-import { spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { cpSync, existsSync, mkdirSync, readFileSync, realpathSync, symlinkSync, writeFileSync } from 'node:fs';
-import { delimiter, join, relative, resolve } from 'node:path';
+// packed. `TUTORIAL_NEST=11` follows it with Nest 11, which makes CommonJS apps.
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
 import { blocksOf, read } from '../support/markdown.js';
 import { openWorkshop, type Workshop } from '../schematics/workshop.js';
 import { type RedisServer, startRedis } from '../support/redis-server.js';
@@ -48,24 +46,6 @@ it('what is said to be installed and changed is', () => {
   for (const added of ['redisStore(', "namespace: 'shop", 'LockExceptionFilter']) expect(module).toContain(added);
   expect(readFileSync(join(folder, 'src/main.ts'), 'utf8')).toContain('app.enableShutdownHooks();');
 });
-
-it('the first change of CONTRIBUTING.md fails in the one suite that it names', async () => {
-  const copy = join(workshop.folder, 'clone');
-  cpSync('.', copy, { recursive: true, filter: (path) => !/(^|\/)(node_modules|\.git|\.cache|dist|coverage)$/.test(path) });
-  symlinkSync(resolve('node_modules'), join(copy, 'node_modules'));
-  const [, file = '', first = '', added = ''] = /`(lib\/\S+)`:\n+```diff\n (.*\n)\+(.*\n)```/.exec(read('CONTRIBUTING.md'))!;
-  const text = read(file);
-  expect(text.split(first)).toHaveLength(2);
-  writeFileSync(
-    join(copy, file),
-    text.replace(first, () => first + added),
-  );
-  const args = ['scripts/test.mjs', '--tier', 'quick', '--silent', '--json', '--outputFile=red.json'];
-  await once(spawn(process.execPath, args, { cwd: copy, stdio: 'ignore' }), 'exit');
-  const { testResults } = JSON.parse(readFileSync(join(copy, 'red.json'), 'utf8')) as { testResults: { name: string; status: string }[] };
-  const red = testResults.filter(({ status }) => status === 'failed').map(({ name }) => relative(realpathSync(copy), name));
-  expect(red).toEqual([/one suite, `(.*?)`/.exec(read('CONTRIBUTING.md'))![1]]);
-}, 1_800_000);
 
 /** The next block goes on in the folder that this one ends in. */
 async function shell(script: string): Promise<string> {
