@@ -28,6 +28,21 @@ export function reachedFrom(suite) {
   return reached;
 }
 
+/** @returns {string[]} of these files those that import one of the changed ones, at any distance and be it a type, and the changed ones */
+export function importersOf(changed, files) {
+  const { paths } = JSON.parse(readFileSync(join(root, 'tsconfig.json'), 'utf8')).compilerOptions;
+  const importers = new Map();
+  for (const file of files) {
+    for (const [, name] of readFileSync(join(root, file), 'utf8').matchAll(/(?:from|import\(?|require\() ?'([^'\s]+)'/g)) {
+      const path = paths[name]?.[0] ?? (name.startsWith('.') ? join(dirname(file), name) : '');
+      for (const one of [join(path), path.replace(/js$/, 'ts')]) importers.set(one, [...(importers.get(one) ?? []), file]);
+    }
+  }
+  const reached = new Set(changed);
+  for (const one of reached) for (const file of importers.get(one) ?? []) reached.add(file);
+  return files.filter((file) => reached.has(file));
+}
+
 const namesOf = (folder) => {
   const { dependencies = {}, devDependencies = {} } = JSON.parse(readFileSync(join(root, folder, 'package.json'), 'utf8'));
   return Object.keys({ ...dependencies, ...devDependencies });
