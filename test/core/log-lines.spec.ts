@@ -221,6 +221,18 @@ describe('the log', () => {
     expect(of('warn')).toEqual([]);
   });
 
+  it('says once of each length that a keyTimeout is so short that it may be meant in seconds', async () => {
+    const lines: string[] = [];
+    // Of the whole process: the other locks are another app in it.
+    for (const { locks, of } of [open(), open()]) {
+      for (const keyTimeout of [31, 31, 499, 500, undefined]) await (await locks.acquire('key', { keyTimeout })).release();
+      lines.push(...of('warn'));
+    }
+    expect(lines).toEqual(
+      [31, 499].map((length) => expect.stringMatching(`^warn The keyTimeout of "key" is ${length} ms.*seconds.*\\[NDL_SHORT_LEASE\\]$`)),
+    );
+  });
+
   it('says once a minute that the event loop stands still, and how often it did', async () => {
     const { locks, of } = open();
     await locks.acquire('key', { keyTimeout: 3000 });
@@ -323,7 +335,7 @@ describe('the log', () => {
   it('gives details to a logger that wants them', async () => {
     const { logger, details, store } = open();
     const structured = new Locks(store, { logger: { ...logger, wantsDetails: true }, logKeys: 'hash' });
-    const { owner, fencingToken: token } = await structured.acquire('key', { keyTimeout: 300, label: 'StockService.reduce' });
+    const { owner, fencingToken: token } = await structured.acquire('key', { keyTimeout: 3000, label: 'StockService.reduce' });
     await store.mutex.release({ key: 'key', owner, keepFor: 0 });
     await eventually(() => details.length > 0);
     const key = createHash('sha256').update('key').digest('hex').slice(0, 12);

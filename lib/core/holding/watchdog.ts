@@ -6,6 +6,8 @@ import type { Tenure } from './tenure.js';
 
 const SHORTEST_PAUSE = 20;
 const LONGEST_PAUSE = 1000;
+/** Milliseconds. A pause for garbage can outlast a lease that is shorter. */
+const SHORT_LEASE = 500;
 /** How often to check, in milliseconds, whether the event loop was blocked under a lease. */
 const lookAfter = (ttl: number): number => Math.max(ttl / 40, 5);
 
@@ -26,13 +28,22 @@ export class Watchdog {
   /** When the event loop was last known to run. */
   private seenAt = -Infinity;
   private lastStall = { length: 0, end: -Infinity };
+  /** The lengths of short leases that the log has named. */
+  private readonly named = new Set<number>();
 
   add(tenure: Tenure, time: number): void {
+    if (tenure.ttl < SHORT_LEASE && !this.named.has(tenure.ttl)) this.nameShort(tenure);
     this.tenures.add(tenure);
     this.byOwner?.set(tenure.owner, tenure);
     this.shortestTtl = Math.min(this.shortestTtl, tenure.ttl);
     this.dueAt = Math.min(this.dueAt, tenure.renewAt, tenure.validUntil);
     this.alarm.setBy(this.nextLook(time, tenure.ttl));
+  }
+
+  private nameShort({ key, ttl, runtime }: Tenure): void {
+    this.named.add(ttl);
+    const line = `The keyTimeout of "${key}" is ${ttl} ms: a short pause of the process loses the lease. Times are milliseconds, not seconds.`;
+    runtime.events.warn('NDL_SHORT_LEASE', line, { key });
   }
 
   /** The timer stays until its next tick: a new timer for each short hold would cost more than the rest of the hold (`npm run bench -- builds`). */

@@ -37,6 +37,7 @@ export const WARNINGS = {
   NDL_KEY_OF_REQUEST: 'warn',
   NDL_KEY_TEXT: 'warn',
   NDL_LONG_LEASE: 'warn',
+  NDL_SHORT_LEASE: 'warn',
   NDL_UNLOCKED_OVERRIDE: 'warn',
   NDL_OUTER_DECORATOR: 'warn',
   NDL_CRON_WAITS: 'warn',
