@@ -1,5 +1,3 @@
-import { nearest } from '../core/model/check-options.js';
-
 /** A key, with its namespace as events have it; or a pattern of keys. `'*'`: every key. */
 export type KeyPattern = string | RegExp;
 
@@ -12,10 +10,4 @@ export function isMeant(pattern: KeyPattern, key: string): boolean {
 /** For messages. */
 export function shownKey(pattern: KeyPattern): string {
   return typeof pattern === 'string' ? `"${pattern}"` : String(pattern);
-}
-
-/** `; the nearest key is "…"`, if one of them is near. */
-export function nearestKey(pattern: KeyPattern, keys: Iterable<string>): string {
-  const near = typeof pattern === 'string' ? nearest(pattern, [...new Set(keys)]) : undefined;
-  return near === undefined ? '' : ` The nearest key is "${near}".`;
 }

@@ -1,5 +1,5 @@
 import type { LockKindName } from '../core/model/events.js';
-import { isMeant, nearestKey, shownKey, type KeyPattern } from './key-pattern.js';
+import { isMeant, shownKey, type KeyPattern } from './key-pattern.js';
 import { LockProbe, type Holding } from './lock-probe.js';
 
 /** Further conditions of `toHaveLocked`. */
@@ -52,7 +52,7 @@ export const lockMatchers: LockMatcherFunctions = {
     const found = meant.filter(({ label, kind: own }) => (by ?? label) === label && (kind ?? own) === own);
     const pass = times === undefined ? found.length > 0 : found.length === times;
     const how = [times === undefined ? '' : ` ${times} times`, by ? ` by ${by}` : '', kind ? ` as a ${kind}` : ''].join('');
-    return verdict(pass, (not) => `${shownKey(key)} ${not}to be locked${how}, but it was locked ${found.length} times so`, locks, key);
+    return verdict(pass, (not) => `${shownKey(key)} ${not}to be locked${how}, but it was locked ${found.length} times so`, locks);
   },
 
   toHaveLockedInOrder(received: unknown, keys: readonly string[]): Verdict {
@@ -80,7 +80,7 @@ export const lockMatchers: LockMatcherFunctions = {
     const pass = isWaiting || waits.some((waited) => waited >= atLeast && waited > 0);
     const seen = waits.length === 0 ? 'nobody did' : `the waits were ${waits.map((waited) => `${Math.round(waited)} ms`).join(', ')}`;
     const long = atLeast ? ` for ${atLeast} ms` : '';
-    return verdict(pass, (not) => `a caller ${not}to wait for ${shownKey(key)}${long}, but ${seen}`, locks, key);
+    return verdict(pass, (not) => `a caller ${not}to wait for ${shownKey(key)}${long}, but ${seen}`, locks);
   },
 
   toHaveTimedOut: happened('timeout', 'a caller', 'to give up waiting for'),
@@ -91,7 +91,7 @@ export const lockMatchers: LockMatcherFunctions = {
     const locks = probeOf(received);
     const two = locks.overlap((each) => isMeant(key, each));
     const seen = two ? `these two did:\n${two.map(line).join('\n')}\n` : 'none did';
-    return verdict(two !== undefined, (not) => `two holdings of ${shownKey(key)} ${not}to overlap, but ${seen}`, locks, key);
+    return verdict(two !== undefined, (not) => `two holdings of ${shownKey(key)} ${not}to overlap, but ${seen}`, locks);
   },
 };
 
@@ -99,7 +99,7 @@ function happened(name: 'timeout' | 'lost' | 'releasedEarly', who: string, what:
   return (received, key) => {
     const locks = probeOf(received);
     const count = locks.events.filter((event) => event.event === name && isMeant(key, event.key)).length;
-    return verdict(count > 0, (not) => `${who} ${not}${what} ${shownKey(key)}, but ${count} did`, locks, key);
+    return verdict(count > 0, (not) => `${who} ${not}${what} ${shownKey(key)}, but ${count} did`, locks);
   };
 }
 
@@ -108,10 +108,9 @@ function probeOf(received: unknown): LockProbe {
   throw new TypeError('Lock matchers take a LockProbe: const locks = module.get(LockProbe).');
 }
 
-function verdict(pass: boolean, text: (not: string) => string, { holdings }: LockProbe, key?: KeyPattern): Verdict {
-  const near = (): string => (pass || key === undefined ? '' : nearestKey(key, holdings.map((each) => each.key))); // prettier-ignore
+function verdict(pass: boolean, text: (not: string) => string, { holdings }: LockProbe): Verdict {
   const all = (): string => (holdings.length === 0 ? 'Nothing was locked.' : `Locked:\n${holdings.map(line).join('\n')}`);
-  return { pass, message: () => `Expected ${text(pass ? 'not ' : '')}.${near()}\n${all()}` };
+  return { pass, message: () => `Expected ${text(pass ? 'not ' : '')}.\n${all()}` };
 }
 
 function line({ key, kind, label, waited, state }: Holding): string {

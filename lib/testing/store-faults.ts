@@ -5,7 +5,7 @@ import type { AcquireRequest, LeaseDriver } from '../core/store/lease-driver.js'
 import { after } from '../core/util/clock.js';
 import type { Locks } from '../locks.js';
 import type { FaultyRequest, LockFaults } from './lock-faults.js';
-import { isMeant, nearestKey, shownKey, type KeyPattern } from './key-pattern.js';
+import { isMeant, shownKey, type KeyPattern } from './key-pattern.js';
 import { fakeClock, settled } from './fake-clock.js';
 
 /** A fault of one request. */
@@ -37,7 +37,7 @@ export class StoreFaults implements LockFaults {
     if (held.length === 0) {
       const keys = [...this.granted.values()].map(({ request }) => request.key);
       const others = keys.length === 0 ? 'Nothing is held.' : `Held: ${keys.join(', ')}.`;
-      throw new Error(`faults.lose(${shownKey(key)}): nobody holds it. ${others}${nearestKey(key, keys)}`);
+      throw new Error(`faults.lose(${shownKey(key)}): nobody holds it. ${others}`);
     }
     await Promise.all(
       held.map(async ([owner, { driver, request }]) => {

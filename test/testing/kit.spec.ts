@@ -206,7 +206,7 @@ it('a store that has faults keeps them in a testing module', async () => {
 });
 
 describe('matchers', () => {
-  it('toHaveLocked counts, and says what was locked and which key is near', async () => {
+  it('toHaveLocked counts, and says what was locked', async () => {
     const { own, locks } = await open();
     expect(locks).not.toHaveLocked('stock-apple');
     await own.using('stock-apple', async () => {}, { label: 'a' });
@@ -214,9 +214,7 @@ describe('matchers', () => {
     expect(locks).toHaveLocked('stock-apple', { times: 2 });
     expect(locks).toHaveLocked(/^stock-/, { times: 1, by: 'b', kind: 'mutex' });
     expect(locks).not.toHaveLocked('stock-apple', { kind: 'read' });
-    expect(() => expect(locks).toHaveLocked('stock-aple')).toThrow(
-      /The nearest key is "stock-apple"\.\nLocked:\n {2}"stock-apple" \(mutex\) by a: released/,
-    );
+    expect(() => expect(locks).toHaveLocked('stock-aple')).toThrow(/\nLocked:\n {2}"stock-apple" \(mutex\) by a: released/);
     expect(() => expect(locks).not.toHaveLocked('stock-apple')).toThrow('not to be locked');
     locks.clear();
     expect(() => expect(locks).toHaveLocked('stock-apple')).toThrow('Nothing was locked.');

@@ -81,10 +81,24 @@ export function checkOneOf(options: object, where: string, names: readonly strin
   throw configError('OPTION', `${where}: give exactly one of ${names.join(', ')}, not ${given.join(' and ') || 'none'}.`);
 }
 
-/** An error that suggests the nearest known option. */
-function unknownOption(name: string, where: string, known: readonly string[]): LockConfigError {
-  const meant = nearest(name, known);
-  const advice = meant === undefined ? `The options are ${known.join(', ')}.` : `Did you mean "${meant}"?`;
+/** Names in other libraries, and what to write here. */
+const OTHER_NAMES: readonly (readonly [RegExp, string])[] = [
+  [/^(ttl|expire|expiry|duration|leaseTime|leaseTimeout|lockTimeout|releaseTime)$/, 'keyTimeout'],
+  [/^(timeout|wait|waitTime|acquireTimeout)$/, 'waitTimeout'],
+  [/^(retries|retry|attempts|maxAttempts)$/, 'retryCount'],
+  [/^retryDelay$/, 'retryInterval'],
+  [/^autoExtend$/, 'renew'],
+  [/^(name|lockKey|resource)$/, 'value'],
+  [/^keys$/, 'key'],
+  [/^skip$/, "onTimeout: 'skip'"],
+  [/^keyPrefix$/, 'namespace'],
+  [/^limit$/, 'permits'],
+];
+
+/** An error that says what to write for a name of another library, else which options there are. */
+export function unknownOption(name: string, where: string, known: readonly string[]): LockConfigError {
+  const option = OTHER_NAMES.find(([names, text]) => names.test(name) && known.includes(text.replace(/:.*/, '')))?.[1];
+  const advice = option === undefined ? `The options are ${known.join(', ')}.` : `Write ${option}.`;
   return configError('UNKNOWN_OPTION', `${where}: unknown option "${name}". ${advice}`);
 }
 
@@ -97,53 +111,4 @@ export function defined<T extends object>(options: T): T {
   const result = { ...options };
   for (const name of Object.keys(result) as (keyof T)[]) if (result[name] === undefined) delete result[name];
   return result;
-}
-
-/** Names of these options in other libraries, or by habit. */
-const OTHER_NAMES: Readonly<Record<string, string>> = {
-  ttl: 'keyTimeout',
-  expire: 'keyTimeout',
-  expiry: 'keyTimeout',
-  duration: 'keyTimeout',
-  leaseTime: 'keyTimeout',
-  leaseTimeout: 'keyTimeout',
-  lockTimeout: 'keyTimeout',
-  timeout: 'waitTimeout',
-  waitTime: 'waitTimeout',
-  acquireTimeout: 'waitTimeout',
-  retries: 'retryCount',
-  retry: 'retryCount',
-  attempts: 'retryCount',
-  retryDelay: 'retryInterval',
-  keyPrefix: 'namespace',
-  name: 'value',
-  limit: 'permits',
-};
-
-/** The known name that a wrong one was most likely meant to be, if any is close. */
-export function nearest(name: string, known: readonly string[]): string | undefined {
-  const other = OTHER_NAMES[name];
-  if (other !== undefined && known.includes(other)) return other;
-  const farthest = Math.max(1, Math.floor(name.length / 3));
-  let best: string | undefined;
-  let least = farthest + 1;
-  for (const candidate of known) {
-    const distance = editDistance(name.toLowerCase(), candidate.toLowerCase());
-    if (distance < least) [best, least] = [candidate, distance];
-  }
-  return best;
-}
-
-/** How many characters must be inserted, deleted or replaced (Levenshtein). */
-function editDistance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, index) => index);
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i];
-    for (let j = 1; j <= b.length; j++) {
-      const replaced = row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
-      next.push(Math.min(replaced, row[j]! + 1, next[j - 1]! + 1));
-    }
-    row = next;
-  }
-  return row[b.length]!;
 }
