@@ -189,7 +189,6 @@ const WAY = ofType('function');
 const ASYNC_CHECKS = { name: NAME, imports: ANY, inject: ANY, useFactory: WAY, useClass: WAY, useExisting: WAY };
 const MODULE_CHECKS = { ...LOCKS_CHECKS, name: NAME, store: ANY, failFast: oneOf(true, false) };
 const OF_A_STORE = ['url', 'client', 'cluster', 'sentinels'];
-/** Names in other libraries. */
 const OF_A_CLIENT = ['redis', 'redisOptions', 'host', 'port', 'connection'];
 
 /**
@@ -203,9 +202,9 @@ export function checkModuleOptions(options: DistributedLockModuleOptions, isMade
   const source = [...OF_A_STORE, ...OF_A_CLIENT].find((name) => name in Object(options));
   const taken = source && OF_A_STORE.includes(source) ? `{ ${source} }` : '{ url } | { client } | { options: { host, port } }';
   if (source) throw configError('OPTION', `${where}: "${source}" is an option of a store: { store: redisStore(${taken}) }.`);
-  if ('isGlobal' in Object(options)) throw configError('UNKNOWN_OPTION', `${where}: leave "isGlobal" out: the module is always global.`);
+  if ('isGlobal' in Object(options)) throw configError('OPTION', `${where}: leave "isGlobal" out: the module is always global.`);
   const ofCalls = Object.keys(options ?? {}).find((name) => Object.hasOwn(LOCK_CHECKS, name) && !Object.hasOwn(MODULE_CHECKS, name));
-  if (ofCalls) throw configError('UNKNOWN_OPTION', `${where}: "${ofCalls}" is a default of locks: write { defaults: { ${ofCalls} } }.`);
+  if (ofCalls) throw configError('OPTION', `${where}: "${ofCalls}" is a default of locks: write { defaults: { ${ofCalls} } }.`);
   checkOptions(options ?? null, where, MODULE_CHECKS);
   if (options.defaults !== undefined) checkDecoratorOptions(options.defaults, 'DistributedLockModule: "defaults"', 'mutex');
 }

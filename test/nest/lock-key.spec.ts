@@ -189,14 +189,12 @@ describe('digestArguments', () => {
     ['texts in all arguments together', [{ a: LONG }, [LONG]]],
     ['names of fields', [{ [`${LONG}1`]: 1, [`${LONG}2`]: 2 }]],
     ['what names itself', [{ [LOCK_KEY]: () => LONG + LONG }]],
-    ['what toJSON() returns', [{ toJSON: () => LONG + LONG }]],
   ])('refuses more than two million characters of %s', (_, args) => {
     expect(refusal(() => all('a', ...args))).toMatch(/^argument [12] is too large: .* 2000000 characters/);
   });
 
   it('takes two million characters', () => {
     expect(all(LONG, LONG.slice(400_000))).not.toBe(all(LONG, `${LONG.slice(400_001)}y`));
-    expect(all(Array.from({ length: 100_000 }, () => 'x'.repeat(20)))).toHaveLength(all().length);
   });
 
   it('takes 1,000 levels', () => {

@@ -13,8 +13,7 @@ export const LOCK_KEY: unique symbol = Symbol.for('nestjs-distributed-lock:key')
 const MAX_DEPTH = 1_000;
 /** Fields of objects and elements of lists, in all arguments together. The walk is synchronous: so many block the event loop for some 100 ms. */
 const MAX_FIELDS = 100_000;
-/** Characters of strings and of the names of fields, in all arguments together. */
-const MAX_TEXT = 2_000_000;
+const MAX_TEXT = 2_000_000; // Characters of strings and of the names of fields.
 const MAX_SHOWN = 120;
 const IN_PROGRESS = '';
 // A longer form is replaced by its hash. Otherwise an object with two references to the same child would double the text at each level.
@@ -77,10 +76,8 @@ class Walk {
     if (typeof value === 'boolean') return value ? 't' : 'f';
     if (typeof value === 'number') return `${value};`; // -0 prints as 0
     if (typeof value === 'bigint') return `${value}n;`;
-    if (typeof value === 'string') {
-      this.#count(0, value.length);
-      return JSON.stringify(value); // escapes lone surrogates: in UTF-8 they would all be U+FFFD
-    }
+    if (typeof value === 'string') this.#count(0, value.length);
+    if (typeof value === 'string') return JSON.stringify(value); // escapes lone surrogates: in UTF-8 they would all be U+FFFD
     if (typeof value === 'symbol') throw this.refusal('is a symbol');
     const known = this.#forms.get(value);
     if (known === IN_PROGRESS) throw this.refusal('is a cycle');
