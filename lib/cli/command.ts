@@ -18,12 +18,7 @@ export interface Session {
   /** Aborts on Ctrl-C and other signals that end a program. */
   readonly signal: AbortSignal;
   /** Opens the store. It is closed when the command ends. */
-  readonly locks: (options?: OpenOptions) => Promise<Locks>;
-}
-
-export interface OpenOptions {
-  /** The name of the program in its owner ids. Default: `'ndl'`. */
-  readonly app?: string;
+  readonly locks: () => Promise<Locks>;
 }
 
 export interface Command {

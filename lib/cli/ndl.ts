@@ -3,7 +3,7 @@ import { constants } from 'node:os';
 import { parseArgs } from 'node:util';
 import type { Locks } from '../locks.js';
 import type { NdlError } from '../operate/ndl-document.js';
-import { Flags, type Command, type Io, type OpenOptions, type Session } from './command.js';
+import { Flags, type Command, type Io, type Session } from './command.js';
 import { doctor } from './doctor.js';
 import { EXIT, failureOf, usage } from './failure.js';
 import { graph } from './graph.js';
@@ -66,16 +66,16 @@ export async function ndl(args: readonly string[], io: Io): Promise<number> {
     }
     // The second one ends the program at once. `run` passes all of them on to its command.
     for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] as const) io.once(signal, () => interrupted.abort(signal));
-    const open = async ({ app = 'ndl' }: OpenOptions = {}): Promise<Locks> => {
+    const open = async (): Promise<Locks> => {
       const [{ Locks }, { store, namespace }] = await Promise.all([import('../locks.js'), openStore(flags, io, (line) => out.note(line))]);
       // A command that does not wait ends with the error of the store: a line of the log before it would say the same.
       const note = (line: string): void => (LASTING.includes(name) ? out.note(line) : void notes.push(line));
       out.namespace = namespace;
       const logger = { warn: note, error: note };
-      return new Locks(store, { namespace, app, logger, shutdownTimeout: 0 });
+      return new Locks(store, { namespace, app: 'ndl', logger, shutdownTimeout: 0 });
     };
     const { signal } = interrupted;
-    const code = await command.run({ io, flags, words, rest, out, signal, locks: (options) => (locks ??= open(options)) });
+    const code = await command.run({ io, flags, words, rest, out, signal, locks: () => (locks ??= open()) });
     for (const line of notes) out.note(line);
     return code;
   } catch (error) {

@@ -35,7 +35,7 @@ export async function healthOf({ store, queues, runtime, namespace, storeWatch }
   return {
     isUp: error === undefined,
     error,
-    degraded: Object.entries(degraded).flatMap(([what, isSo]) => (isSo ? [what] : [])),
+    degraded: [...Object.entries(degraded).flatMap(([what, isSo]) => (isSo ? [what] : [])), ...(store.degraded?.() ?? [])],
     roundTrip,
     wakeUps: wakeUps !== undefined && (wakeUps.state ?? 'woken') === 'woken',
     held: tenures.length,

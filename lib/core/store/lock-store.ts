@@ -41,6 +41,8 @@ export interface LockStore {
    * has arrived; only the first question over a connection needs a request. Rejects with a {@link StoreError} if the server does not say.
    */
   remembers?(): Promise<number>;
+  /** Sentences about what does not work as it should, though locks are granted, such as members of a quorum that do not answer. */
+  degraded?(): readonly string[];
   /** Whether the store has this. A primitive that it does not have is an {@link UnsupportedPrimitiveError} of the `Locks`. */
   supports(feature: StoreFeature): boolean;
   /** Closes what the store has opened. A client that the user passed in stays open. */

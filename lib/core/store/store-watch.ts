@@ -33,9 +33,11 @@ export class StoreWatch {
   constructor(
     private readonly store: LockStore,
     private readonly namespace: string,
-    private readonly log: LockLog,
+    private readonly log: Pick<LockLog, 'warn' | 'write'>,
+    name = store.name,
+    private readonly outlook = 'locks wait',
   ) {
-    this.title = store.name.charAt(0).toUpperCase() + store.name.slice(1);
+    this.title = name.charAt(0).toUpperCase() + name.slice(1);
   }
 
   begin(): void {
@@ -130,16 +132,17 @@ export class StoreWatch {
   }
 
   /** @param remedy what to do where the store will not answer again by itself. */
-  private trouble(remedy: string | undefined): void {
+  trouble(remedy: string | undefined): void {
     if (remedy !== undefined && remedy !== this.remedy) {
       this.log.warn('NDL_STORE_ENDED', `${this.title} does not answer any more: ${remedy}`);
       this.remedy = remedy;
       this.isSaid = true;
     }
-    if (!this.isChecking) this.suspect(now());
+    if (!this.isChecking) this.suspect();
   }
 
-  private suspect(since: number): void {
+  /** @param since when the request was sent that had no answer. */
+  suspect(since = now()): void {
     if (this.awaySince !== undefined || this.isStopped) return;
     this.awaySince = since;
     void detached(() => this.follow(since));
@@ -170,7 +173,7 @@ export class StoreWatch {
       if (!this.isSaid && now() - start >= store.requestTimeout) {
         this.isSaid = true;
         const reason = messageOf(error.cause ?? error).replace(/\.$/, '');
-        const line = `${title} does not answer since ${new Date(dateOf(since)).toISOString()}: ${reason}; locks wait`;
+        const line = `${title} does not answer since ${new Date(dateOf(since)).toISOString()}: ${reason}; ${this.outlook}`;
         log.warn('NDL_STORE_AWAY', line, { key: error.key });
       }
       await idle(PAUSE);

@@ -2,6 +2,7 @@ import { asStoreError, type LockError, messageOf, StoreError } from '../../core/
 import type { WarningCode } from '../../core/model/lock-log.js';
 import type { Tenancy } from '../../core/store/lease-driver.js';
 import type { LockStore } from '../../core/store/lock-store.js';
+import { StoreWatch } from '../../core/store/store-watch.js';
 import { now } from '../../core/util/clock.js';
 import { NextAnswer } from './quorum.next-answer.js';
 
@@ -15,6 +16,7 @@ export class Member {
   private readonly last = new Map<string, Promise<unknown>>();
   private readonly nextAnswer = new NextAnswer();
   private hasWarned = false;
+  private readonly watch: StoreWatch;
 
   /** @param quarantine milliseconds; 0: its server forgets nothing. */
   constructor(
@@ -24,7 +26,11 @@ export class Member {
     private readonly warn: (message: string, code?: WarningCode) => void,
   ) {
     this.title = `member ${index + 1} (${store.name})`;
+    const said = (_code: WarningCode, line: string | (() => string)): void =>
+      warn(typeof line === 'string' ? line : line(), 'NDL_QUORUM_MEMBER');
+    this.watch = new StoreWatch(store, '', { warn: said, write: () => undefined }, this.title, 'the quorum does without it');
     store.onWarning?.((message, code) => warn(`${this.title}: ${message}`, code));
+    store.onTrouble?.((remedy) => this.watch.trouble(remedy));
   }
 
   /** Sends a request, and notes whether it is answered. A request that throws rejects. */
@@ -105,6 +111,7 @@ export class Member {
     this.nextAnswer.close();
     // What its store refuses from now on, it refuses because it is closed.
     this.hasWarned = true;
+    this.watch.stop();
     await Promise.allSettled(this.last.values());
   }
 
@@ -133,10 +140,10 @@ export class Member {
   private failed(error: LockError): LockError {
     if (!(error instanceof StoreError)) return error;
     this.isUp = false;
-    if (error.transient || this.hasWarned) return error;
+    if (error.transient && !error.isRefusal) this.watch.suspect();
     // With the other members locks work on, so that nobody would learn of it.
-    this.hasWarned = true;
-    this.warn(`The quorum has to do without ${this.title}: ${messageOf(error)}`, 'NDL_QUORUM_MEMBER');
+    else if (!this.hasWarned) this.warn(`The quorum has to do without ${this.title}: ${messageOf(error)}`, 'NDL_QUORUM_MEMBER');
+    this.hasWarned ||= !error.transient || error.isRefusal;
     return error;
   }
 }

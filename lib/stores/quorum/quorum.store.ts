@@ -64,6 +64,7 @@ function storeOf(members: readonly LockStore[], options: QuorumStoreOptions): Lo
       checks: async (namespace) => (await import('./operate/quorum.doctor.js')).quorumChecks(voters, quarantine, namespace),
     },
     onWarning,
+    degraded: () => voters.filter(({ isUp }) => !isUp).map(({ title }) => `the quorum has to do without ${title}`),
     supports(feature) {
       return supportedBy(this, feature);
     },

@@ -24,6 +24,37 @@ describe('a minority of the servers', () => {
   });
 });
 
+describe.each(['killed', 'silent'])('a member that is %s', (how) => {
+  it('is in the log once, away and back, and in the health meanwhile, also while nobody asks for a lock', async () => {
+    const proxies = await setting.proxies();
+    const lines: string[] = [];
+    const note = (line: string): void => void lines.push(line);
+    const logger = { warn: note, error: note };
+    const locks = setting.open(patient, proxies.map(setting.store), { logger });
+    const without = ['the quorum has to do without member 2 (redis)'];
+    const [, member] = proxies;
+    await locks.using(setting.newKey(), () => undefined);
+    expect((await locks.health()).degraded).toEqual([]);
+    if (how === 'killed') {
+      member!.refuse();
+      member!.cut();
+    } else {
+      member!.dropReplies();
+      await locks.using(setting.newKey(), () => undefined);
+    }
+    await eventually(() => lines.length > 0);
+    for (let i = 0; i < 5; i++) await locks.using(setting.newKey(), () => undefined);
+    await eventually(async () => expect((await locks.health()).degraded).toEqual(without));
+    await member!.heal();
+    await eventually(() => lines.length > 1);
+    await eventually(async () => expect((await locks.health()).degraded).toEqual([]));
+    expect(lines).toEqual([
+      expect.stringMatching(/^Member 2 \(redis\) does not answer since .*; the quorum does without it \[NDL_QUORUM_MEMBER\]$/),
+      expect.stringMatching(/^Member 2 \(redis\) answers again after .* \[NDL_QUORUM_MEMBER\]$/),
+    ]);
+  });
+});
+
 describe('a majority of the servers', () => {
   it('that is away is a QuorumError, which says of each server why, and passes', async () => {
     const locks = setting.open();
