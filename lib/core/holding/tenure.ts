@@ -280,12 +280,13 @@ export class Tenure extends LinkedEntry<Tenure> {
   }
 
   /** Releases it, or makes the owner of its ticket the owner. */
-  private async sendRelease(time = now()): Promise<'released' | 'lost'> {
+  private sendRelease(time = now()): Promise<'released' | 'lost'> {
     const { key, owner, driver, turn, handedOver } = this;
     if (!handedOver || this.loss) return driver.release({ key, owner, keepFor: Math.ceil(Math.max(0, turn.keepUntil - time)) });
     const ttl = Math.ceil(Math.max(1, handedOver.until - time));
-    const reply = await driver.adopt!({ key, owner: handedOver.owner, from: owner, ttl, tokens: 1 });
-    return reply === 'lost' ? reply : 'released';
+    return driver.adopt!({ key, owner: handedOver.owner, from: owner, ttl, tokens: 1 }).then((reply) =>
+      reply === 'lost' ? reply : 'released',
+    );
   }
 }
 
