@@ -53,7 +53,7 @@ export function stepsFor(changed) {
   const steps = new Map(reaching.map(([step]) => [step, '']));
   if (code.length === 0) return steps.set('tests', TESTS_OF_PROSE);
   const stores = storesReachedBy(code);
-  if (stores && steps.has('faults')) steps.set('faults', ['cli', 'e2e', 'stores/foreign', ...stores.map((store) => `stores/${store}`)].map((part) => `test/${part}`).join(' ')); // prettier-ignore
+  if (stores && steps.has('faults')) steps.set('faults', ['cli', 'e2e', 'stores/foreign', 'stores/pending', ...stores.map((store) => `stores/${store}`)].map((part) => `test/${part}`).join(' ')); // prettier-ignore
   if (stores && steps.has('chaos')) steps.set('chaos', `--store ${stores.join(',')}`);
   return steps;
 }
