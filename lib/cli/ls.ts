@@ -3,7 +3,7 @@ import type { KeyReport } from '../core/model/key-report.js';
 import type { Command } from './command.js';
 import { EXIT } from './failure.js';
 import { age, type Output } from './output.js';
-import { documentOf, labelOf, oldest } from './reports.js';
+import { documentOf, inUse, labelOf, oldest } from './reports.js';
 
 const ageOf = ({ at, holders, waiters }: KeyReport): number => oldest(at, holders) ?? oldest(at, waiters) ?? 0;
 const ORDERS = {
@@ -35,11 +35,21 @@ export const ls: Command = {
     const reports: KeyReport[] = [];
     // Without a key there is perhaps no server either, which the error says.
     const progress = setInterval(() => reports.length > 0 && out.note(`${reports.length} keys so far …`), PROGRESS);
+    const asked = [pattern !== '*' && ` like ${pattern}`, olderThan && ` older than ${age(olderThan)}`, host && ` of the host ${host}`];
+    const narrow = asked.filter(Boolean).join('');
+    let none = `No key${narrow} is ${state}`;
     try {
       const opened = await locks();
-      const found = opened.list({ pattern, state, signal, limit: Number.MAX_SAFE_INTEGER, olderThan });
-      for await (const report of found)
-        if (host === undefined || report.holders.some((holder) => holder.host === host)) reports.push(report);
+      none += out.namespace && ` in the namespace ${out.namespace}`;
+      // People leave the namespace out. Scripts get what they ask for.
+      for (const searched of out.isJson || pattern === '*' ? [pattern] : [pattern, `*${pattern}`]) {
+        const found = opened.list({ pattern: searched, state, signal, limit: Number.MAX_SAFE_INTEGER, olderThan });
+        for await (const report of found)
+          if (host === undefined || report.holders.some((holder) => holder.host === host)) reports.push(report);
+        if (reports.length > 0 && searched !== pattern) out.note(`${none}. Like ${searched}:`);
+        if (reports.length > 0) break;
+      }
+      if (reports.length === 0 && !out.isJson && narrow) none += `. ${await inUse(opened, '*', out)}`;
     } finally {
       clearInterval(progress);
     }
@@ -47,7 +57,7 @@ export const ls: Command = {
     const shown = reports.slice(0, limit);
     out.json('ls', { at: new Date(), total: reports.length, keys: shown.map(documentOf) });
     const rows = shown.map((report) => rowOf(report, out));
-    out.table(HEAD, rows, `No key is ${state}.`);
+    out.table(HEAD, rows, `${none}.`);
     if (shown.length < reports.length)
       out.note(`The first ${shown.length} of ${reports.length} keys: see --limit, --older-than and --sort.`);
     return EXIT.ok;

@@ -1,11 +1,11 @@
 import { processOf } from '../core/model/owner.js';
 import { hostname, userInfo } from 'node:os';
-import type { KeyHolder, KeyName } from '../core/model/key-report.js';
+import type { KeyHolder } from '../core/model/key-report.js';
 import type { Command, Io, Session } from './command.js';
 import { EXIT, Failure, usage } from './failure.js';
 import { storeFlags } from './open-store.js';
 import { age, printable, quoted } from './output.js';
-import { documentOf, labelOf, oldest } from './reports.js';
+import { documentOf, inUse, labelOf, oldest } from './reports.js';
 
 const FORCE = {
   owner: { type: 'string', help: 'who has it now, as `show` says; without it nothing is done' },
@@ -32,12 +32,14 @@ export const leader: Command = {
     const { words, flags, out, locks } = session;
     const key = `${words[0]}-leader`;
     if (flags.has('depose')) return take(session, key, true);
-    const report = await (await locks()).inspect(key);
+    const opened = await locks();
+    const report = await opened.inspect(key);
     const [holder] = report.holders;
     out.json('leader', { at: report.at, leader: documentOf(report) });
     if (!holder) out.line(`Nobody leads "${words[0]}".`);
     else out.line(`${processOf(holder)} leads "${words[0]}" for ${age(oldest(report.at, [holder]))}, with token ${report.fencingToken}.`);
     out.line(`${report.waiterCount} stand by.`);
+    if (!holder && !out.isJson) out.line(`${await inUse(opened, `*${key}`, out)}.`);
     return holder ? EXIT.ok : EXIT.free;
   },
 };
@@ -49,7 +51,7 @@ export function releaseLine(key: string, owner: string, flags: Session['flags'])
 }
 
 /** @param mayChoose whether the present holder is meant where no `--owner` is given. */
-async function take({ io, flags, out, locks, signal }: Session, key: KeyName, mayChoose = false): Promise<number> {
+async function take({ io, flags, out, locks, signal }: Session, key: string, mayChoose = false): Promise<number> {
   const reason = flags.text('reason');
   const [grace, keepFor, token] = [flags.has('now') ? 0 : flags.duration('grace'), flags.duration('keep'), flags.integer('token')];
   const opened = await locks();
@@ -58,7 +60,8 @@ async function take({ io, flags, out, locks, signal }: Session, key: KeyName, ma
   // It says why a latch, or a value that no lock has written, is left alone.
   if (report.kind === 'foreign' || report.kind === 'count-down latch')
     await opened.forceRelease({ key: report.key }, { owner: '-', reason: '-' });
-  if (report.holders.length === 0) throw new Failure(EXIT.free, `Nobody holds "${report.key}".`, 'FREE');
+  if (report.holders.length === 0)
+    throw new Failure(EXIT.free, `Nobody holds "${report.key}". ${await inUse(opened, `*${key}*`, out)}.`, 'FREE');
   const held = (holder: KeyHolder): string => `(${labelOf(holder)} for ${age(oldest(report.at, [holder]))})`;
   const known = report.holders.map((holder) => printable(`${holder.owner} ${held(holder)}`));
   if (wanted === undefined) throw usage(`"${report.key}" is held by ${known.join(', ')}. Name the owner that loses it: --owner.`);

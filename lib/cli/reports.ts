@@ -2,6 +2,7 @@ import type { Locks } from '../locks.js';
 import type { HeldKey, KeyHolder, KeyReport, KeyWaiter } from '../core/model/key-report.js';
 import { processOf } from '../core/model/owner.js';
 import type { KeyDocument } from '../operate/ndl-document.js';
+import type { Output } from './output.js';
 
 const NONE = '–';
 
@@ -38,6 +39,19 @@ export async function withHeld(locks: Locks, reports: readonly KeyReport[]): Pro
   const held = reports.flatMap(({ waiters }) => waiters.flatMap(heldBy)).map(({ key }) => key);
   const others = [...new Set([...known, ...held])].slice(known.length);
   return [...reports, ...(await Promise.all(others.map((key) => locks.inspect({ key }))))];
+}
+
+/** The keys in use, for who finds nothing: a key is often given without its namespace. */
+export async function inUse(locks: Locks, pattern: string, out: Output): Promise<string> {
+  const keys: string[] = [];
+  const search = async (): Promise<void> => {
+    // So many, and so long.
+    const found = locks.list({ pattern, state: 'used', limit: 5, signal: AbortSignal.timeout(2_000) });
+    for await (const { key } of found) keys.push(out.key(key));
+  };
+  // A user may have no right to it.
+  await search().catch(() => undefined);
+  return keys.length === 0 ? `Nothing like ${pattern} was found in use` : `In use: ${keys.join(', ')}`;
 }
 
 export function documentOf(report: KeyReport): KeyDocument {

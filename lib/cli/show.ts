@@ -5,7 +5,7 @@ import type { Command } from './command.js';
 import { EXIT } from './failure.js';
 import { age, type Output } from './output.js';
 import { releaseLine } from './release.js';
-import { documentOf, heldBy, labelOf, listed, oldest, withHeld } from './reports.js';
+import { documentOf, heldBy, inUse, labelOf, listed, oldest, withHeld } from './reports.js';
 
 export const show: Command = {
   words: ['<key>'],
@@ -29,7 +29,9 @@ export const show: Command = {
       out.line();
       out.line(`  ${inWords(deadlock, out)}`, 'deadlock');
     }
-    return report.kind === 'free' && report.waiterCount === 0 ? EXIT.free : EXIT.ok;
+    if (report.kind !== 'free' || report.waiterCount > 0) return EXIT.ok;
+    if (!out.isJson) out.line(`${await inUse(opened, `*${key}*`, out)}.`);
+    return EXIT.free;
   },
 };
 

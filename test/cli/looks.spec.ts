@@ -146,6 +146,22 @@ describe('ls', () => {
   it('says that there is none', async () => {
     expect((await ndl('ls')).stdout).toBe('No key is held.\n');
   });
+
+  it('finds a key whose namespace is left out, and says what was searched and what there is where nothing is found', async () => {
+    await hold(redis.service(), 'shop:order-43-locks');
+    const found = await ndl('ls', 'order*');
+    expect([found.code, found.stdout]).toEqual([0, expect.stringMatching(/^KEY.*\nshop:order-43-locks /)]);
+    expect(found.stderr).toBe('No key like order* is held. Like *order*:\n');
+    expect((await documentOf('ls', 'order*')).total).toBe(0);
+    const there = 'In use: shop:order-43-locks.\n';
+    expect((await ndl('ls', 'stock*')).stdout).toBe(`No key like stock* is held. ${there}`);
+    expect((await ndl('ls', '--older-than', '1d')).stdout).toBe(`No key older than 24 h is held. ${there}`);
+    expect((await ndl('ls', '--host', 'nowhere')).stdout).toBe(`No key of the host nowhere is held. ${there}`);
+    expect((await ndl('ls', '--namespace', 'app:')).stdout).toBe('No key is held in the namespace app:.\n');
+    const shown = await ndl('show', 'order-43');
+    expect([shown.code, shown.stdout.split('\n').at(-2)]).toEqual([4, 'In use: shop:order-43-locks.']);
+    expect((await ndl('release', 'order-43', '--yes')).stderr).toMatch(/^Nobody holds "order-43". In use: shop:order-43-locks\.$/m);
+  });
 });
 
 describe('show', () => {
@@ -192,7 +208,10 @@ describe('show', () => {
   });
 
   it('says that a key is free by exit code 4', async () => {
-    expect(await ndl('show', 'free')).toMatchObject({ code: 4, stdout: 'key      free\nkind     free\nNobody holds it.\n' });
+    expect(await ndl('show', 'free')).toMatchObject({
+      code: 4,
+      stdout: 'key      free\nkind     free\nNobody holds it.\nNothing like *free* was found in use.\n',
+    });
     expect((await documentOf('show', 'free')).key.kind).toBe('free');
   });
 
@@ -281,7 +300,10 @@ describe('graph', () => {
 });
 
 it('leader says who leads, and 4 if nobody does', async () => {
-  expect(await ndl('leader', 'cleaner')).toMatchObject({ code: 4, stdout: 'Nobody leads "cleaner".\n0 stand by.\n' });
+  expect(await ndl('leader', 'cleaner')).toMatchObject({
+    code: 4,
+    stdout: 'Nobody leads "cleaner".\n0 stand by.\nNothing like *cleaner-leader was found in use.\n',
+  });
   const { owner } = await hold(redis.service(), 'cleaner-leader');
   expect(await linesOf('leader', 'cleaner')).toEqual(['shop@<host>:<pid> leads "cleaner" for <time>, with token <token>.', '0 stand by.']);
   expect((await documentOf('leader', 'cleaner')).leader.holders[0]?.owner).toBe(owner);

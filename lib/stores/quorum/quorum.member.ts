@@ -8,8 +8,6 @@ import { NextAnswer } from './quorum.next-answer.js';
 
 /** One of the stores of a quorum. */
 export class Member {
-  /** For messages. */
-  readonly title: string;
   /** Whether it has answered its last request. */
   isUp = true;
   /** The last request of each owner that has no answer yet. */
@@ -18,18 +16,17 @@ export class Member {
   private hasWarned = false;
   private readonly watch: StoreWatch;
 
-  /** @param quarantine milliseconds; 0: its server forgets nothing. */
+  /** @param title for messages. @param quarantine milliseconds; 0: its server forgets nothing. */
   constructor(
     readonly store: LockStore,
-    index: number,
+    readonly title: string,
     private readonly quarantine: number,
     private readonly warn: (message: string, code?: WarningCode) => void,
   ) {
-    this.title = `member ${index + 1} (${store.name})`;
     const said = (_code: WarningCode, line: string | (() => string)): void =>
       warn(typeof line === 'string' ? line : line(), 'NDL_QUORUM_MEMBER');
-    this.watch = new StoreWatch(store, '', { warn: said, write: () => undefined }, this.title, 'the quorum does without it');
-    store.onWarning?.((message, code) => warn(`${this.title}: ${message}`, code));
+    this.watch = new StoreWatch(store, '', { warn: said, write: () => undefined }, title, 'the quorum does without it');
+    store.onWarning?.((message, code) => warn(`${title}: ${message}`, code));
     store.onTrouble?.((remedy) => this.watch.trouble(remedy));
   }
 
@@ -141,7 +138,6 @@ export class Member {
     if (!(error instanceof StoreError)) return error;
     this.isUp = false;
     if (error.transient && !error.isRefusal) this.watch.suspect();
-    // With the other members locks work on, so that nobody would learn of it.
     else if (!this.hasWarned) this.warn(`The quorum has to do without ${this.title}: ${messageOf(error)}`, 'NDL_QUORUM_MEMBER');
     this.hasWarned ||= !error.transient || error.isRefusal;
     return error;

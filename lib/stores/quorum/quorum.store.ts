@@ -42,16 +42,16 @@ export function quorumStore(members: readonly LockStore[], options: QuorumStoreO
 
 function storeOf(members: readonly LockStore[], options: QuorumStoreOptions): LockStore {
   const { on: onWarning, warn } = new StoreWarnings();
-  if (members.length % 2 === 0) warn(`quorumStore: ${evenAdvice(members.length)}`, 'NDL_QUORUM_EVEN');
+  const even = `${members.length} members survive the loss of as many as ${members.length - 1} do, and each lock needs one more answer`;
+  if (members.length % 2 === 0) warn(`quorumStore: ${even}: use an odd number.`, 'NDL_QUORUM_EVEN');
   const shortest = Math.min(...members.map(({ requestTimeout }) => requestTimeout));
   const { memberTimeout = Math.min(DEFAULT_TIMEOUT, shortest), quarantine = DEFAULT_QUARANTINE } = options;
-  const voters = members.map((store, index) => new Member(store, index, quarantine, warn));
-  const canForget = voters.some(({ mayForget }) => mayForget);
+  const voters = members.map((store, index) => new Member(store, `member ${index + 1} (${store.name})`, quarantine, warn));
   const setting = {
     members: voters,
     memberTimeout,
     requestTimeout: Math.max(TRIPS * memberTimeout, ...members.map(({ requestTimeout }) => requestTimeout)),
-    longestLease: canForget ? quarantine : Infinity,
+    longestLease: voters.some(({ mayForget }) => mayForget) ? quarantine : Infinity,
   };
   const hasSides = members.every(({ readWriteLock }) => readWriteLock);
   return {
@@ -86,8 +86,4 @@ function checkMembers(members: readonly LockStore[]): void {
       fail(`member ${index + 1} is member ${members.indexOf(store) + 1} again: each needs a server of its own`);
   }
   if (members.length < 3) fail(`it needs three members or more, not ${members.length}: the majority of fewer is all of them`);
-}
-
-function evenAdvice(count: number): string {
-  return `${count} members survive the loss of as many as ${count - 1} do, and each lock needs one more answer: use an odd number.`;
 }

@@ -37,7 +37,7 @@ class Owner {
     quarantine: number,
     stores: readonly ReturnType<typeof storeOn>[],
   ) {
-    const members = stores.map((store, index) => new Member(store, index, quarantine, () => undefined));
+    const members = stores.map((store, index) => new Member(store, `member ${index + 1}`, quarantine, () => undefined));
     // No time for a second round: scripts ask again.
     const setting = { members, memberTimeout: MEMBER_TIMEOUT, requestTimeout: 2 * MEMBER_TIMEOUT, longestLease: quarantine || Infinity };
     this.driver = new QuorumDriver(setting, 'mutex');

@@ -251,7 +251,7 @@ it.each([
   async (_, asked) => {
     const stopped: string[] = [];
     const inbox = { isOpen: true, listen: (owner: string) => () => void stopped.push(owner) } as unknown as WakeUps;
-    const member = new Member(memoryStore(), 0, 0, () => undefined);
+    const member = new Member(memoryStore(), 'member 1', 0, () => undefined);
     let answer!: () => void;
     void member.sendInOrder(asked, () => new Promise<void>((resolve) => (answer = resolve)));
     const stop = new QuorumWakeUps([member], [inbox]).listen(tenancy.owner, () => undefined);
