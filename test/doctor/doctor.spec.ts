@@ -144,7 +144,7 @@ describe('ndl doctor', () => {
   const shape = (text: string): string => text.replaceAll(/\d+([.,]\d+)*( k?ms| m?s)?/g, 'N').trimEnd();
 
   it('prints what the docs show, and exits with 0', async () => {
-    const [, shown = ''] = /\$ npx ndl doctor[^\n]*\n(.*?)```/s.exec(read('docs/doctor.md')) ?? [];
+    const [, shown = ''] = /\$ npx nestjs-distributed-lock doctor[^\n]*\n(.*?)```/s.exec(read('docs/doctor.md')) ?? [];
     await eventually(async () => {
       const { code, stdout, stderr } = await ndl();
       expect([shape(stdout), stderr, code]).toEqual([shape(shown), '', 0]);

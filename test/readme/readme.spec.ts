@@ -74,6 +74,10 @@ describe('commands', () => {
     },
   );
 
+  it('run programs of packages that npm knows as this one: outside of a project `npx ndl` would ask for another', () => {
+    expect([...pages().keys()].filter((file) => /\bnpx ndl\b/.test(read(file)))).toEqual([]);
+  });
+
   it('that are not there are found', () => {
     expect(
       wrong('`npm run gone`, `npm run lint`, `npm run nightly -- never`, `npx tsx test/chaos/gone.ts`, `node scripts/demo.mjs`'),
