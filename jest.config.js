@@ -44,8 +44,8 @@ export default {
   },
   // The only limit on real time in a test: it is there for what hangs.
   testTimeout: 120_000,
-  // Most of a test is waiting: a file needs about a second of the processor.
-  maxWorkers: 2 * availableParallelism(),
+  // Most of a test is waiting.
+  maxWorkers: 3 * availableParallelism(),
   // Each file leaves two AsyncLocalStorages behind, Jest's own and ours, and up to Node 22 every promise of the process carries an entry for each:
   // after fifty files a worker needs ten times as long for a promise, and stands still for seconds to collect them. So it begins anew.
   workerIdleMemoryLimit: '256MB',
