@@ -1,4 +1,3 @@
-export { bypassStore } from './bypass.store.js';
 export { DistributedLockTestingModule, type DistributedLockTestingOptions } from './testing.module.js';
 export { faultyStore, type FaultyStore } from './faulty.store.js';
 export { fakeTimers, passTime } from './pass-time.js';

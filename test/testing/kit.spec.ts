@@ -13,7 +13,7 @@ import {
 } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { redisStore } from 'nestjs-distributed-lock/redis';
-import { bypassStore, DistributedLockTestingModule, faultyStore, LockProbe } from 'nestjs-distributed-lock/testing';
+import { DistributedLockTestingModule, faultyStore, LockProbe } from 'nestjs-distributed-lock/testing';
 import { lockMatchers } from 'nestjs-distributed-lock/testing/jest';
 import { watchTransaction } from '../../lib/fence-guard/open-transactions.js';
 import { open } from './shop.js';
@@ -40,45 +40,6 @@ class Till {
 const kinds = ['read', 'write', 'semaphore'] as const;
 const lockOf = (locks: Locks, kind: (typeof kinds)[number]): Lock =>
   kind === 'semaphore' ? locks.semaphore('k', { permits: 1 }) : locks.readWriteLock('k')[kind];
-
-describe('bypassStore', () => {
-  const openBypassed = () =>
-    open(Test.createTestingModule({ imports: [DistributedLockTestingModule.forRoot({ store: bypassStore() })], providers: [Till] }));
-
-  it('lets everybody in at once, each under a lease with a growing token', async () => {
-    const till = (await openBypassed()).app.get(Till);
-    await Promise.all([till.sell(), till.sell(), till.sell()]);
-    expect(till.most).toBe(3);
-    expect(new Set(till.tokens).size).toBe(3);
-    expect(till.tokens).toEqual([...till.tokens].sort((a, b) => a! - b!));
-  });
-
-  it('keeps a lease held for as long as it is renewed', async () => {
-    const { own } = await openBypassed();
-    const lease = await own.acquire('k', { keyTimeout: 3_000 });
-    await passTime(60_000);
-    expect(() => lease.assertHeld()).not.toThrow();
-    expect(await lease.release()).toBe(true);
-  });
-
-  it.each(kinds)('grants a %s lock to three owners at the same time', async (kind) => {
-    const { own } = await openBypassed();
-    const leases = await Promise.all([1, 2, 3].map(() => lockOf(own, kind).acquire({ waitTimeout: 0 })));
-    for (const lease of leases) lease.assertHeld();
-    expect(new Set(leases.map(({ owner }) => owner)).size).toBe(3);
-    expect(await Promise.all(leases.map((lease) => lease.release()))).toEqual([true, true, true]);
-  });
-
-  it('refuses to run in production', () => {
-    const { NODE_ENV } = process.env;
-    process.env.NODE_ENV = 'production';
-    try {
-      expect(() => bypassStore()).toThrow('bypassStore() grants every lock to everybody');
-    } finally {
-      process.env.NODE_ENV = NODE_ENV;
-    }
-  });
-});
 
 describe('replace', () => {
   @Injectable()

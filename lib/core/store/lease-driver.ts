@@ -130,8 +130,6 @@ export interface LeaseDriver {
   readonly origin?: LeaseDriver;
   /** Whether several owners may hold a key at a time, each its {@link Share}. */
   readonly isShared?: boolean;
-  /** It grants every request at once, for tests. So the callers of this process need not wait for each other either. */
-  readonly grantsAll?: boolean;
   /** Milliseconds for which the store keeps a queue entry after the last request for it. Waiters ask at least twice as often. */
   readonly queueEntryLifetime: number;
   /** Without it, queued waiters ask from time to time: often at the head, less often behind. */
@@ -161,7 +159,7 @@ export function isSameDriver(a: LeaseDriver, b: LeaseDriver): boolean {
 
 /** The properties of a driver that are no requests, for a driver that passes requests on to it. */
 export function traitsOf(driver: LeaseDriver): Omit<LeaseDriver, 'acquire' | 'renew' | 'extend' | 'adopt' | 'release' | 'leave' | 'check'> {
-  const { origin = driver, isShared, grantsAll, queueEntryLifetime, wakeUps } = driver;
+  const { origin = driver, isShared, queueEntryLifetime, wakeUps } = driver;
   const timeOf = driver.timeOf && ((token: number) => driver.timeOf!(token));
-  return { origin, isShared, grantsAll, queueEntryLifetime, wakeUps, timeOf };
+  return { origin, isShared, queueEntryLifetime, wakeUps, timeOf };
 }

@@ -72,7 +72,7 @@ export class LockQueues {
    */
   acquire(driver: LeaseDriver, key: string, id: string, maxHolders: number, call: AcquireCall): Promise<HeldLease> {
     // A fair caller has its own queue entry at the store. A single try does not wait for other callers, and after the stop few callers wait.
-    const isAlone = maxHolders === 0 || call.options.fair || call.patience === 0 || this.runtime.stopping.aborted || driver.grantsAll;
+    const isAlone = maxHolders === 0 || call.options.fair || call.patience === 0 || this.runtime.stopping.aborted;
     return (isAlone ? this.queueOf(driver, key, ++this.lastOwn, 1) : this.queueOf(driver, key, id, maxHolders)).join(call);
   }
 
