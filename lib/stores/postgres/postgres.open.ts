@@ -60,7 +60,12 @@ const MAX = 4;
 const LIMITS = { ...OF_EACH, min: 0, query_timeout: 0, idleTimeoutMillis: 20_000, allowExitOnIdle: true };
 /** Options of `pg`, which people write beside ours. */
 const OF_CLIENT = ['host', 'port', 'user', 'password', 'database', 'ssl', 'connectionString'];
-const SERVER = urlWith(/^postgres(ql)?:\/\//i, 'postgres://localhost:5432/shop', /[?&]ssl(mode|cert|key|rootcert)?=/, 'sslmode=require');
+const SERVER = urlWith(
+  /^postgres(ql)?:\/\//i,
+  'postgres://localhost:5432/shop',
+  /[?&]ssl(mode|cert|key|rootcert)?=/,
+  'sslmode=verify-full',
+);
 /** It may have no host, where that is a socket, and a bare %. */
 const url = (value: unknown) =>
   SERVER(typeof value === 'string' ? value.replace('@/', '@localhost/').replace(/%(?![\da-f]{2})/gi, '%25') : value);

@@ -289,7 +289,7 @@ it('with the schema in a URL of Prisma, the table is where the migration of Pris
   expect(await setting.sql('SELECT 1 FROM public.distributed_lock WHERE key = $1', [key])).toHaveLength(1);
 });
 
-it.each(['ssl=true', 'sslmode=require'])('a URL with %s asks for TLS, and is refused by a server without it', async (parameter) => {
+it.each(['ssl=true', 'sslmode=verify-full'])('a URL with %s asks for TLS, and is refused by a server without it', async (parameter) => {
   const table = setting.open({ url: `${own.server.url}${own.server.url.includes('?') ? '&' : '?'}${parameter}` });
   expect(await refusalOf(exchange(table, {}))).toMatchObject({ transient: false, message: expect.stringContaining('support SSL') });
 });
