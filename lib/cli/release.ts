@@ -32,14 +32,12 @@ export const leader: Command = {
     const { words, flags, out, locks } = session;
     const key = `${words[0]}-leader`;
     if (flags.has('depose')) return take(session, key, true);
-    const opened = await locks();
-    const report = await opened.inspect(key);
+    const report = await (await locks()).inspect(key);
     const [holder] = report.holders;
     out.json('leader', { at: report.at, leader: documentOf(report) });
     if (!holder) out.line(`Nobody leads "${words[0]}".`);
     else out.line(`${processOf(holder)} leads "${words[0]}" for ${age(oldest(report.at, [holder]))}, with token ${report.fencingToken}.`);
     out.line(`${report.waiterCount} stand by.`);
-    if (!holder && !out.isJson) out.line(`${await inUse(opened, `*${key}`, out)}.`);
     return holder ? EXIT.ok : EXIT.free;
   },
 };

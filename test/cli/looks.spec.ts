@@ -302,7 +302,7 @@ describe('graph', () => {
 it('leader says who leads, and 4 if nobody does', async () => {
   expect(await ndl('leader', 'cleaner')).toMatchObject({
     code: 4,
-    stdout: 'Nobody leads "cleaner".\n0 stand by.\nNothing like *cleaner-leader was found in use.\n',
+    stdout: 'Nobody leads "cleaner".\n0 stand by.\n',
   });
   const { owner } = await hold(redis.service(), 'cleaner-leader');
   expect(await linesOf('leader', 'cleaner')).toEqual(['shop@<host>:<pid> leads "cleaner" for <time>, with token <token>.', '0 stand by.']);
