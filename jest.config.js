@@ -44,6 +44,7 @@ export default {
   },
   // The only limit on real time in a test: it is there for what hangs.
   testTimeout: 120_000,
+  testSequencer: '<rootDir>/test/support/slow-first.cjs',
   // Most of a test is waiting.
   maxWorkers: 3 * availableParallelism(),
   // Each file leaves two AsyncLocalStorages behind, Jest's own and ours, and up to Node 22 every promise of the process carries an entry for each:

@@ -1,26 +1,16 @@
 // How long the tests take: `npm run nightly -- times [quick first check …]`, the tiers of a contributor by default. It writes the slow suites of the first
-// tier into test/durations.json, of which lint refuses those above the limit. `--of results.json` takes the results of a run of Jest instead.
+// tier into test/durations.json, by which the next run begins with them. `--of results.json` takes the results of a run of Jest instead.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { suitesOfTier } from './tiers.mjs';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const file = join(root, 'test/durations.json');
-/** Seconds that a suite of the first tier may keep a worker. */
-const LIMIT = 25;
 /** Seconds: what takes less is not written down. */
 const NOTED = 15;
-
-/** @returns {string[]} a sentence for each suite of the first tier that is too slow */
-export function tooSlow() {
-  const first = new Set(suitesOfTier('first'));
-  const slow = Object.entries(JSON.parse(readFileSync(file, 'utf8'))).filter(([suite, seconds]) => first.has(suite) && seconds > LIMIT);
-  return slow.map(([suite, seconds]) => `${suite} took ${seconds} s, and a suite of the first tier may take ${LIMIT}.`);
-}
 
 function durationsOf(results) {
   const all = results.testResults.map(({ name, startTime, endTime }) => [relative(root, name), Math.round((endTime - startTime) / 1000)]);
