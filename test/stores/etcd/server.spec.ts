@@ -60,6 +60,7 @@ describe('an endpoint', () => {
       isRefusal: true,
       message: expect.stringContaining('etcd 3.4 or later is needed'),
     });
+    old.closeAllConnections();
     await new Promise((resolve) => old.close(resolve));
   });
 });
