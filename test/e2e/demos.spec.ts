@@ -165,15 +165,14 @@ it('the first change of CONTRIBUTING.md fails in the one suite that it names', a
   symlinkSync(resolve('node_modules'), join(copy, 'node_modules'));
   const page = readFileSync('CONTRIBUTING.md', 'utf8');
   const [, file = '', first = '', added = ''] = /`(lib\/\S+)`:\n+```diff\n (.*\n)\+(.*\n)```/.exec(page)!;
-  const text = readFileSync(file, 'utf8');
-  expect(text.split(first)).toHaveLength(2);
-  writeFileSync(
-    join(copy, file),
-    text.replace(first, () => first + added),
-  );
-  const args = ['scripts/test.mjs', '--tier', 'quick', '--silent', '--json', '--outputFile=red.json'];
-  await once(spawn(process.execPath, args, { cwd: copy, stdio: 'ignore' }), 'exit');
-  const { testResults } = JSON.parse(readFileSync(join(copy, 'red.json'), 'utf8')) as { testResults: { name: string; status: string }[] };
-  const red = testResults.filter(({ status }) => status === 'failed').map(({ name }) => relative(copy, name));
-  expect(red).toEqual([/one suite, `(.*?)`/.exec(page)![1]]);
+  const changed = readFileSync(file, 'utf8').replace(first, () => first + added);
+  writeFileSync(join(copy, file), changed);
+  const redOf = async (words: string[]): Promise<string[]> => {
+    const args = ['scripts/test.mjs', '--tier', 'quick', ...words, '--silent', '--json', '--outputFile=red.json'];
+    await once(spawn(process.execPath, args, { cwd: copy, stdio: 'ignore' }), 'exit');
+    const { testResults } = JSON.parse(readFileSync(join(copy, 'red.json'), 'utf8')) as { testResults: { name: string; status: string }[] };
+    return testResults.filter(({ status }) => status === 'failed').map(({ name }) => relative(copy, name));
+  };
+  // The second time with only those: what the change makes red stays red.
+  expect(await redOf(await redOf([]))).toEqual([/one suite, `(.*?)`/.exec(page)![1]]);
 }, 1_800_000);
