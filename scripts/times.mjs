@@ -26,7 +26,7 @@ function measure(tier) {
   const folder = mkdtempSync(join(tmpdir(), 'times-'));
   const output = join(folder, 'results.json');
   const start = performance.now();
-  const args = ['scripts/test.mjs', '--tier', tier, '--json', '--outputFile', output];
+  const args = ['scripts/test.mjs', '--tier', tier, '--json', `--outputFile=${output}`];
   const { status, stderr } = spawnSync(process.execPath, args, {
     cwd: root,
     encoding: 'utf8',
