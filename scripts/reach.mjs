@@ -1,5 +1,5 @@
 // What a change can reach: `node scripts/reach.mjs [BASE]` prints the steps of .ci/run that can tell something of it, with arguments where a part of a step
-// is enough, `--all` all steps, and `--base` the commit that it compares with. The change is what differs from BASE (`origin/main`), committed or not; on a clone of main itself it is what came within the last hours.
+// is enough, `--all` all steps, and `--base` the commit that it compares with. The change is what differs from BASE (`origin/main`), committed or not; on a clone of main itself it is what is younger than a few hours.
 import { spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -12,7 +12,7 @@ const TESTS_OF_PROSE = 'test/readme test/core test/support test/mutants test/tes
 /** The rest, such as manifests and the scripts that run the tests, reaches each step. */
 const FOLDERS = /^(lib|test(?!\/support)|examples|sample-app|bench)\//;
 const ENGINE = /^lib\/(core|primitives|latch)\/|^lib\/[^/]+$|^test\/(contract|chaos\/(?!stores)|simulation)\//;
-/** Of which folders a change reaches a store. */
+/** The folders of which a change reaches a store. */
 const STORES = {
   redis: ['redis'],
   cluster: ['redis', 'cluster'],
@@ -24,7 +24,7 @@ const STORES = {
   memory: ['memory', 'records'],
   quorum: ['quorum', 'redis', 'postgres', 'records'],
 };
-/** Of which files a step tells something; `engine`: of the engine, too. */
+/** The files of which a step tells something. With `engine`, those of the engine, too. */
 const STEPS = {
   lint: { of: /./ },
   site: { of: /^(lib|docs)\/|\.md$/ },
@@ -66,7 +66,7 @@ function storesReachedBy(code) {
   return Object.keys(STORES).filter((store) => STORES[store].some((folder) => folders.has(folder)));
 }
 
-/** What git says; nothing where it fails. */
+/** Returns the output of git, empty where it fails. */
 const git = (...args) => spawnSync('git', args, { cwd: root, encoding: 'utf8' }).stdout.trim();
 
 /** A commit from before the change, or nothing where none is found. */

@@ -45,7 +45,7 @@ function suitesOf({ store, words }, tier) {
   return suitesOfTier(tier).filter((suite) => isOfStore(suite) && isMeant(suite));
 }
 
-/** Of all processes that this one has started, with theirs that have ended; where the system tells it. */
+/** Returns the seconds of the processes that this one has started, and of theirs, if the system counts them. */
 function processorSeconds() {
   if (!existsSync('/proc/self/stat')) return undefined;
   // proc(5): the 16th and 17th field, in hundredths of a second. The second one, a name, can have spaces.

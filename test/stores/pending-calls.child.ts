@@ -57,7 +57,6 @@ const CALLS = {
   using: (locks: Locks) => locks.using(KEY, ran, { waitTimeout: 0 }),
   'using, which waits': (locks: Locks) => locks.using(KEY, ran, { waitTimeout: 100 }),
   'using, which waits without a limit': async (locks: Locks) => {
-    // eslint-disable-next-line tests/no-short-lease -- its end is what the next caller waits for
     await locks.acquire(KEY, { renew: false, keyTimeout: 100 });
     await locks.using(KEY, ran, { waitTimeout: Infinity });
   },

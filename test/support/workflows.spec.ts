@@ -67,7 +67,8 @@ const tokens = (command: string): string[] => command.split(/\s+/).filter(Boolea
 function tiersOf(commands: string): string[] {
   return [...commands.matchAll(/(\.ci\/run|npm test|npm run (?:nightly -- )?\S+)([^|&\n]*)/g)].flatMap(([, program, rest]) => {
     const args = tokens(rest!);
-    if (program === '.ci/run') return (args.length > 0 && args[0] !== '--all' ? args : Object.keys(steps)).flatMap((step) => tiersOf(steps[step]!));
+    if (program === '.ci/run')
+      return (args.length > 0 && args[0] !== '--all' ? args : Object.keys(steps)).flatMap((step) => tiersOf(steps[step]!));
     return program === 'npm test' ? tierOfTests(args) : OTHERS[program!.split(' ').at(-1)!]!;
   });
 }

@@ -30,7 +30,8 @@ export function urlWith(start: RegExp, example: string, tls = /./, way = ''): Ch
     try {
       const { username, password, pathname, searchParams } = new URL(value, 'path://of-a-socket');
       decodeURIComponent(username + password + pathname);
-      const isKnown = tls.test(value) || ![...searchParams.keys()].some((name) => /ssl|tls/i.test(name));
+      const asks = ([name, way]: [string, string]): boolean => /ssl|tls/i.test(name) && !/^(false|0|null|disabled?)$/i.test(way);
+      const isKnown = tls.test(value) || ![...searchParams].some(asks);
       return isKnown ? undefined : `a URL that asks for TLS by ${way}, since its other parameters of TLS have no effect`;
     } catch {
       return wrong;
@@ -96,7 +97,7 @@ const OTHER_NAMES: readonly (readonly [RegExp, string])[] = [
 ];
 
 /** An error that says what to write for a name of another library, else which options there are. */
-export function unknownOption(name: string, where: string, known: readonly string[]): LockConfigError {
+function unknownOption(name: string, where: string, known: readonly string[]): LockConfigError {
   const option = OTHER_NAMES.find(([names, text]) => names.test(name) && known.includes(text.replace(/:.*/, '')))?.[1];
   const advice = option === undefined ? `The options are ${known.join(', ')}.` : `Write ${option}.`;
   return configError('UNKNOWN_OPTION', `${where}: unknown option "${name}". ${advice}`);

@@ -102,7 +102,7 @@ export class Contender extends RepeatedRequest<AcquireReply> {
       const { state, remaining } = await driver.check({ key, owner: from });
       if (state === 'held') this.ticket = { from, until: this.sentAt + remaining };
     }
-    const reply = this.isStopped ? 'lost' : await driver.adopt!({ key, from, ttl, tokens, owner: this.owner });
+    const reply = this.isStopped || !this.ticket ? 'lost' : await driver.adopt!({ key, from, ttl, tokens, owner: this.owner });
     if (reply !== 'lost') return { granted: true, token: reply.token };
     this.queueEntry = 'none';
     if (queues.calledOff.has(from)) throw new StoreError(`An earlier adoption of "${key}" is being undone.`, { key, transient: true });

@@ -100,7 +100,7 @@ export function adviceOnSchedule(prototype: object, [use, ...inner]: readonly Us
   if (!mark || ![use, ...inner].every(waits)) return undefined;
   return [
     'NDL_CRON_WAITS',
-    `${use.definition.where}: every instance waits for the lock of a tick of ${SCHEDULES[mark]}, so each runs the job, one after the other. ` +
+    `${use.definition.where}: every instance waits for the lock of a tick of ${SCHEDULES[mark]}, so each may run the job, one after the other. ` +
       'Use @CronLock(): one instance runs it, the others skip it.',
   ];
 }

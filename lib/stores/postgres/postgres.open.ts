@@ -93,11 +93,12 @@ export function openTable(given: PostgresStoreOptions): PostgresTable {
   const options = checked(given);
   const { table = TABLE, schema = 'check', requestTimeout = 1000 } = options;
   const connection = connectionOf(options, requestTimeout);
-  const source = sourceOf(options.listen, connection, requestTimeout);
+  const listening = sourceOf(options.listen, connection, requestTimeout);
   // Where Prisma has its tables. pg does not know the parameter, and looks into `public`.
-  const [, place] = /[?&]schema=(?!public(?:&|$))([^&]+)/.exec('url' in options ? options.url : '') ?? [];
-  const name = place === undefined || table.includes('.') ? table : `${decodeURIComponent(place)}.${table}`;
-  return new PostgresTable(connection, source, new PostgresStatements(name), requestTimeout, schema === 'create');
+  const source: unknown = 'url' in options ? options.url : 'pool' in options && Reflect.get(optionsOf(options.pool), 'connectionString');
+  const [, place = 'public'] = /[?&]schema=([^&]+)/.exec(String(source)) ?? [];
+  const name = place === 'public' || table.includes('.') ? table : `${place}.${table}`;
+  return new PostgresTable(connection, listening, new PostgresStatements(name), requestTimeout, schema === 'create');
 }
 
 /** Returns the options that are not `undefined`. */

@@ -13,7 +13,9 @@ export class Member {
   /** The last request of each owner that has no answer yet. */
   private readonly last = new Map<string, Promise<unknown>>();
   private readonly nextAnswer = new NextAnswer();
-  private hasWarned = false;
+  /** Whether a passing and a final refusal were logged. */
+  private readonly warned = new Set<boolean>();
+  private readonly hearing: readonly ((() => void) | undefined)[];
   private readonly watch: StoreWatch;
 
   /** @param title for messages. @param quarantine milliseconds; 0: its server forgets nothing. */
@@ -26,8 +28,10 @@ export class Member {
     const said = (_code: WarningCode, line: string | (() => string)): void =>
       warn(typeof line === 'string' ? line : line(), 'NDL_QUORUM_MEMBER');
     this.watch = new StoreWatch(store, '', { warn: said, write: () => undefined }, title, 'the quorum does without it');
-    store.onWarning?.((message, code) => warn(`${title}: ${message}`, code));
-    store.onTrouble?.((remedy) => this.watch.trouble(remedy));
+    this.hearing = [
+      store.onWarning?.((message, code) => warn(`${title}: ${message}`, code)),
+      store.onTrouble?.((remedy) => this.watch.trouble(remedy)),
+    ];
   }
 
   /** Sends a request, and notes whether it is answered. A request that throws rejects. */
@@ -107,7 +111,8 @@ export class Member {
   async close(): Promise<void> {
     this.nextAnswer.close();
     // What its store refuses from now on, it refuses because it is closed.
-    this.hasWarned = true;
+    this.warned.add(true).add(false);
+    for (const stop of this.hearing) stop?.();
     this.watch.stop();
     await Promise.allSettled(this.last.values());
   }
@@ -138,8 +143,9 @@ export class Member {
     if (!(error instanceof StoreError)) return error;
     this.isUp = false;
     if (error.transient && !error.isRefusal) this.watch.suspect();
-    else if (!this.hasWarned) this.warn(`The quorum has to do without ${this.title}: ${messageOf(error)}`, 'NDL_QUORUM_MEMBER');
-    this.hasWarned ||= !error.transient || error.isRefusal;
+    else if (!this.warned.has(error.transient))
+      this.warn(`The quorum has to do without ${this.title}: ${messageOf(error)}`, 'NDL_QUORUM_MEMBER');
+    if (!error.transient || error.isRefusal) this.warned.add(error.transient);
     return error;
   }
 }
