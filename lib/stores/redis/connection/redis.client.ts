@@ -22,7 +22,11 @@ export interface RedisClient {
   /** `undefined`: a stand-in for tests, which is always ready. */
   readonly status?: string;
   /** The socket of ioredis. */
-  readonly stream?: { readonly writable?: boolean; readonly unref?: () => unknown };
+  readonly stream?: {
+    readonly writable?: boolean;
+    /** Lets the process end. */
+    readonly unref?: () => unknown;
+  };
   /** `select`: the database that ioredis has chosen. */
   readonly condition?: { readonly select?: number } | null;
   readonly isCluster?: boolean;
