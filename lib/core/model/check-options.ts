@@ -30,7 +30,7 @@ export function urlWith(start: RegExp, example: string, tls = /./, way = ''): Ch
     try {
       const { username, password, pathname, searchParams } = new URL(value, 'path://of-a-socket');
       decodeURIComponent(username + password + pathname);
-      const asks = ([name, way]: [string, string]): boolean => /ssl|tls/i.test(name) && !/^(false|0|null|disabled?)$/i.test(way);
+      const asks = ([name, answer]: [string, string]): boolean => /ssl|tls/i.test(name) && !/^(false|0|null|disabled?)$/i.test(answer);
       const isKnown = tls.test(value) || ![...searchParams].some(asks);
       return isKnown ? undefined : `a URL that asks for TLS by ${way}, since its other parameters of TLS have no effect`;
     } catch {
