@@ -14,7 +14,7 @@ interface StoreUnderTest {
 }
 
 const OF_REDIS: readonly Group[] = [
-  ...(['process', 'net', 'server', 'rights', 'memory', 'restart', 'failover', 'sentinel', 'clock', 'lent'] as const),
+  ...(['process', 'net', 'server', 'rights', 'memory', 'restart', 'failover', 'sentinel', 'clock'] as const),
   ...(['loss', 'clock-server'] as const),
 ];
 const OF_DATABASES: readonly Group[] = ['process', 'net', 'server', 'rights', 'restart', 'clock', 'loss'];

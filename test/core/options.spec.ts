@@ -1,4 +1,5 @@
 import '../support/virtual-time.js';
+import { Redis } from 'ioredis';
 import { LockConfigError, Locks, type UsingOptions } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { redisStore, type RedisStoreOptions } from 'nestjs-distributed-lock/redis';
@@ -92,7 +93,7 @@ describe('a store', () => {
 
 describe('an option of redisStore', () => {
   const options = { path: '/nowhere' };
-  const client = { status: 'ready', evalsha: () => undefined, on: () => undefined, off: () => undefined };
+  const client = new Redis({ lazyConnect: true });
   const sentinels = [{ host: 'a', port: 1 }];
 
   it.each([

@@ -122,19 +122,6 @@ describe('the log of a store that says when something is wrong', () => {
     await eventually(() => lines.length > 0);
     expect(lines).toEqual([expect.stringMatching(AWAY)]);
   });
-
-  it('names what must be done once, as an error, also in an outage that it has named', async () => {
-    const { lines, database, trouble } = open();
-    database.isAway = true;
-    trouble();
-    await pause(2_000);
-    for (let times = 0; times < 3; times++) trouble('start it again');
-    await pause(2_000);
-    expect(lines).toEqual([expect.stringMatching(AWAY), 'error Map does not answer any more: start it again [NDL_STORE_ENDED]']);
-    database.isAway = false;
-    await pause(600);
-    expect(lines.slice(2)).toEqual([expect.stringMatching(/^warn Map answers again after /)]);
-  });
 });
 
 describe('the line of a start', () => {

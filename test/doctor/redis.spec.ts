@@ -2,8 +2,8 @@ import { redisStore, type RedisStoreOptions } from 'nestjs-distributed-lock/redi
 import { startCluster } from '../support/redis-cluster.js';
 import { startRedis } from '../support/redis-server.js';
 import { eventually } from '../support/eventually.js';
-import { useRedis } from '../stores/redis/setting.js';
-import { canPrefix, closeNodeRedis, lentClient } from '../support/redis-clients.js';
+import { clientOf, useRedis } from '../stores/redis/setting.js';
+import { canPrefix, nodeRedisClient } from '../support/redis-clients.js';
 import { examined, startLines, type Examined } from './examined.js';
 
 const setting = useRedis({ args: ['--appendonly', 'yes', '--appendfsync', 'always'] });
@@ -20,13 +20,14 @@ const containing = (text: string) => expect.stringContaining(text) as string;
 
 /** Examines by a client that changes what the server answers to a command. */
 async function behind<Reply>(command: string, change: (reply: Reply) => Reply): Promise<Examined> {
-  const client = setting.client();
+  const changed = store();
+  const client = clientOf({ store: changed });
   const send = client.sendCommand.bind(client);
   client.sendCommand = (asked, ...rest) => {
     const reply = send(asked, ...rest) as Promise<unknown>;
     return asked.name.toLowerCase() === command ? reply.then((value) => change(value as Reply)) : reply;
   };
-  return examined(store({ client, options: undefined }));
+  return examined(changed);
 }
 
 /** Until the test has ended. */
@@ -144,13 +145,10 @@ it('an app says at its start where its locks are, which tells it from those that
   expect(await lines({ url }, 'shop:')).toMatch(RegExp(` at ${at}/1, namespace "shop:", answers in \\d+ ms; waiters are woken$`));
   const options = { host: '127.0.0.1', port: server.port!, db: 2, ...user };
   expect(await lines({ options: { ...options, keyPrefix: 'a:' } })).toContain(` at ${at}/2, keyPrefix "a:", answers in `);
-  const client = server.client({ ...options, keyPrefix: 'b:' });
-  setting.finally(() => client.disconnect());
+  const client = server.client({ ...options, keyPrefix: 'b:', lazyConnect: true });
   expect(await lines({ client }, 'shop:')).toContain(` at ${at}/2, keyPrefix "b:", namespace "shop:", answers in `);
   const keyPrefix = canPrefix('c:') ? 'c:' : undefined;
-  const lent = lentClient({ ...options, keyPrefix });
-  setting.finally(() => closeNodeRedis(lent));
-  expect(await lines({ client: lent })).toContain(` at ${at}/2${keyPrefix ? ', keyPrefix "c:",' : ''} answers in `);
+  expect(await lines({ client: nodeRedisClient({ ...options, keyPrefix }) })).toContain(` at ${at}/2${keyPrefix ? ', keyPrefix "c:",' : ''} answers in `);
 });
 
 it('writes no key without the probe, and those of the probe are free', async () => {

@@ -147,7 +147,7 @@ export function hostilePlay(count: number): void {
   describe(`of ${count} hostile messages`, () => {
     const members = [{ answered: () => Promise.resolve() }] as never[];
     const stand = Object.assign(new EventEmitter(), { options: { keyPrefix: 'p:' } }) as unknown as RedisClient;
-    const redis = new RedisWakeUps(new RedisConnection(stand, 5_000, false));
+    const redis = new RedisWakeUps(new RedisConnection(stand, 5_000));
     const postgres = new PostgresWakeUps(() => Promise.reject(new Error('never')), () => Promise.resolve([]), 5_000, 'distributed_lock'); // prettier-ignore
     const file = new FileWakeUps('inboxes', 'drafts', 5_000);
     const memory = new MemoryWakeUps();
@@ -289,8 +289,9 @@ export function hostilePlay(count: number): void {
     it('of the scripts of Redis each is an answer or a StoreError', async () => {
       const roll = dice(SEED);
       const reply = (): Promise<unknown> => Promise.resolve(hostileReply(roll));
-      const client = { options: {}, evalsha: reply, eval: reply, call: reply, publish: reply, pubsub: reply };
-      const store = redisStore({ client: Object.assign(new EventEmitter(), client) as unknown as RedisClient, requestTimeout: 5_000 });
+      const ours = { status: 'ready', options: {}, evalsha: reply, eval: reply, call: reply, publish: reply, pubsub: reply, quit: reply };
+      const client = { options: {}, evalsha: reply, duplicate: () => Object.assign(new EventEmitter(), ours, { disconnect() {} }) };
+      const store = redisStore({ client: client as unknown as RedisClient, requestTimeout: 5_000 });
       expect(await faultsOf(store, () => undefined)).toEqual([]);
       await store.close();
     });

@@ -19,7 +19,7 @@ describe('faults before Redis', () => {
   const setting = useRedis();
 
   function open() {
-    const locks = new Locks(faultyStore(redisStore({ client: setting.client(), requestTimeout: 5_000 })), { logger: false });
+    const locks = new Locks(faultyStore(redisStore({ options: setting.server.connection, requestTimeout: 5_000 })), { logger: false });
     const probe = new LockProbe(locks);
     setting.finally(async () => {
       probe.faults.clear();

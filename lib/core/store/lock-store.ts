@@ -27,10 +27,10 @@ export interface LockStore {
   /** Examines the server, also at startup. Without it, only what locks do is examined. */
   readonly doctor?: StoreDoctor;
   /**
-   * Calls back when the store may have gone away, such as when a connection broke: then it is asked, as after each request that had no answer. With what
-   * to do, where it will not answer again by itself. The returned function stops.
+   * Calls back when the store may have gone away, such as when a connection broke: then it is asked, as after each request that had no answer. The
+   * returned function stops.
    */
-  onTrouble?(listener: (remedy?: string) => void): () => void;
+  onTrouble?(listener: () => void): () => void;
   /**
    * Calls back with what an operator should change, which the store found out at work, and the code of that line of the log: without one
    * `NDL_STORE_OTHER`. The returned function stops.

@@ -25,8 +25,6 @@ export class StoreWatch {
   private awaySince: number | undefined;
   /** Whether the log says so. */
   private isSaid = false;
-  /** The advice that the log has given. */
-  private remedy: string | undefined;
   private isChecking = false;
   private isStopped = false;
 
@@ -43,7 +41,7 @@ export class StoreWatch {
   begin(): void {
     const { store, log } = this;
     this.forget = [
-      store.onTrouble?.((remedy) => this.trouble(remedy)),
+      store.onTrouble?.(() => this.trouble()),
       store.onWarning?.((message, code = 'NDL_STORE_OTHER') => log.warn(code, message)),
     ];
   }
@@ -131,13 +129,8 @@ export class StoreWatch {
     this.suspect(since);
   }
 
-  /** @param remedy what to do where the store will not answer again by itself. */
-  trouble(remedy: string | undefined): void {
-    if (remedy !== undefined && remedy !== this.remedy) {
-      this.log.warn('NDL_STORE_ENDED', `${this.title} does not answer any more: ${remedy}`);
-      this.remedy = remedy;
-      this.isSaid = true;
-    }
+  /** The store may have gone away. */
+  trouble(): void {
     if (!this.isChecking) this.suspect();
   }
 
@@ -162,7 +155,7 @@ export class StoreWatch {
         (cause: LockError) => cause,
       );
       if (isOver()) return;
-      // A refusal is an answer, too. A client that its owner has closed gives none.
+      // A refusal is an answer, too. A store that is closed gives none.
       const isRefusal = error instanceof StoreError && error.isRefusal;
       if (!error?.transient || isRefusal) {
         const isClosed = error instanceof StoreError && error.isUnsent && !isRefusal;
@@ -181,7 +174,7 @@ export class StoreWatch {
   }
 
   private isBack(): void {
-    this.awaySince = this.remedy = undefined;
+    this.awaySince = undefined;
     this.isSaid = false;
   }
 }

@@ -30,7 +30,7 @@ export class Member {
     this.watch = new StoreWatch(store, '', { warn: said, write: () => undefined }, title, 'the quorum does without it');
     this.hearing = [
       store.onWarning?.((message, code) => warn(`${title}: ${message}`, code)),
-      store.onTrouble?.((remedy) => this.watch.trouble(remedy)),
+      store.onTrouble?.(() => this.watch.trouble()),
     ];
   }
 

@@ -1,12 +1,10 @@
 import { inspect } from 'node:util';
 import { StoreError } from '../../core/model/errors.js';
 
-/** A reply that no script of ours gives, such as the `QUEUED` of a client that is inside MULTI. What was asked for may have been done, or be done later. */
+/** A reply that no script of ours gives. What was asked for may have been done. */
 export function unexpected(reply: unknown): StoreError {
   const shown = inspect(reply, { depth: 2, breakLength: Infinity }).slice(0, 200);
-  return new StoreError(`Unexpected reply from Redis: ${shown}. A client that is lent must not be inside MULTI, nor change replies.`, {
-    transient: false,
-  });
+  return new StoreError(`Unexpected reply from Redis: ${shown}.`, { transient: false });
 }
 
 /** @throws {StoreError} if it is anything else; clients may give integers as strings. */

@@ -1,8 +1,7 @@
 import type { Scene } from '../run/scene.js';
 
 export const SURVIVABLE = [
-  ...(['process', 'net', 'server', 'rights', 'memory', 'restart', 'failover', 'sentinel', 'files', 'clock'] as const),
-  ...(['lent', 'takeover'] as const),
+  ...(['process', 'net', 'server', 'rights', 'memory', 'restart', 'failover', 'sentinel', 'files', 'clock', 'takeover'] as const),
 ] as const;
 /** The store forgets, or its clock jumps: only the fencing token helps. */
 export const FENCE_ONLY = ['loss', 'clock-server', 'clock-member'] as const;

@@ -26,7 +26,6 @@ const TITLES: Record<Group, string> = {
   sentinel: 'failover by Sentinel that loses nothing',
   files: 'inboxes and drafts removed, litter of dead processes, swept early',
   clock: 'wall clocks of the apps jump',
-  lent: 'lent clients that end, and are connected again by their owner',
   takeover: 'a replica promoted beside its master, which then hangs',
   'clock-member': 'wall clock of one member jumps by 40 s',
   loss: 'the store forgets: some or all of its records are deleted',

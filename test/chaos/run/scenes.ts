@@ -6,12 +6,9 @@ export interface SceneOptions {
   share: number;
 }
 
-/**
- * A sentinel leads its clients past the proxies, clients that end by themselves do so under any fault, and losses change what is judged: these have runs of
- * their own.
- */
+/** A sentinel leads its clients past the proxies, and losses change what is judged: these have runs of their own. */
 export function scenesOf(groups: readonly Group[]): SceneOptions[] {
-  const isAlone = (group: Group): boolean => group === 'sentinel' || group === 'lent' || isLossy(group);
+  const isAlone = (group: Group): boolean => group === 'sentinel' || isLossy(group);
   const alone = groups.filter(isAlone).map((group) => ({ groups: [group], share: 1 }));
   const together = groups.filter((group) => !isAlone(group));
   return together.length > 0 || groups.length === 0 ? [{ groups: together, share: Math.max(1, together.length) }, ...alone] : alone;

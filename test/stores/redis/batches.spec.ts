@@ -1,7 +1,7 @@
 import { LockConfigError, LockTimeoutError, StoreError, type Lease, type Locks } from 'nestjs-distributed-lock/core';
 import { rejection } from '../../../lib/testing/store/rejection.js';
 import { startClusterNode } from '../../support/redis-cluster.js';
-import { loadScripts, outcomeOf, useRedis } from './setting.js';
+import { clientOf, loadScripts, outcomeOf, useRedis } from './setting.js';
 import { scriptCalls, woken } from './waiting.js';
 
 const setting = useRedis();
@@ -97,25 +97,10 @@ describe('a reply that no script gives', () => {
     ['an object', {}],
   ];
 
-  it('because a client is lent inside MULTI is a StoreError for each caller of that iteration (G1, G9)', async () => {
-    const client = setting.client();
-    await client.ping();
-    const locks = setting.locks({ client });
-    await client.multi({ pipeline: false });
-    const calls = Array.from({ length: 8 }, (_, i) => rejection(locks.acquire(`key:${i}`, patient)));
-    for (const error of await Promise.all(calls)) {
-      expect(error).toBeInstanceOf(StoreError);
-      expect(error).toMatchObject({ transient: false, message: expect.stringMatching(/QUEUED.*MULTI/) });
-    }
-    await client.exec();
-    // What was done by then has been given up behind it.
-    expect(await setting.keys('key:*')).toEqual([]);
-  });
-
   it.each(GARBAGE)('but %s grants nothing, and fails the call (G1, G9)', async (_what, reply) => {
     for (const [what, call] of Object.entries(CALLS)) {
-      const client = setting.client();
-      const locks = setting.locks({ client });
+      const locks = setting.overIoredis({ options: setting.server.connection });
+      const client = clientOf(locks);
       Object.assign(client, { evalsha: () => Promise.resolve(reply) });
       const { error, value } = await outcomeOf(call(locks));
       // Where the reply is one after all: a token, a count that is left, a latch that is not there.
@@ -134,8 +119,8 @@ describe('a reply that no script gives', () => {
   });
 
   it('to a renewal is neither a success nor a loss, and is asked for again (G4)', async () => {
-    const client = setting.client();
-    const locks = setting.locks({ client });
+    const locks = setting.overIoredis({ options: setting.server.connection });
+    const client = clientOf(locks);
     const lost = jest.fn();
     locks.on('lost', lost);
     const leases = await Promise.all(['a', 'b', 'c'].map((key) => locks.acquire(key, patient)));
@@ -151,8 +136,8 @@ describe('a reply that no script gives', () => {
   });
 
   it.each([undefined, null, 'refused', { message: 'refused' }])('but an error that is %p is a StoreError, too', async (reason) => {
-    const client = setting.client();
-    const locks = setting.locks({ client });
+    const locks = setting.overIoredis({ options: setting.server.connection });
+    const client = clientOf(locks);
     Object.assign(client, { evalsha: () => Promise.reject(reason as Error) });
     const error = await rejection(locks.acquire('key', { waitTimeout: 100, retryInterval: 50 }));
     expect(error).toBeInstanceOf(StoreError);

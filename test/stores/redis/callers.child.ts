@@ -1,10 +1,10 @@
 // Callers of one process that want a key again and again, and add to a counter at a resource that compares fencing tokens.
 import { Redis, type RedisOptions } from 'ioredis';
 import { Locks, StoreError, type LockError } from 'nestjs-distributed-lock/core';
-import { redisStore, type NodeRedisClient, type RedisStoreOptions } from 'nestjs-distributed-lock/redis';
+import { redisStore, type RedisStoreOptions } from 'nestjs-distributed-lock/redis';
 import { setTimeout as pause } from 'node:timers/promises';
 import { tellParent } from '../../support/child.js';
-import { closeNodeRedis, storeOver } from '../../support/redis-clients.js';
+import { storeOver } from '../../support/redis-clients.js';
 
 export interface CallersArgs {
   store: RedisStoreOptions;
@@ -38,8 +38,7 @@ return 'written'`;
 
 const { store, resource, keys, callers, options } = JSON.parse(process.argv[2]!) as CallersArgs;
 const redis = new Redis(resource);
-let lent: NodeRedisClient | undefined;
-const locks = new Locks(redisStore(storeOver(store, (client) => (lent = client))), { logger: false });
+const locks = new Locks(redisStore(storeOver(store)), { logger: false });
 const tally: Tally = { written: 0, refused: 0, met: 0, lost: 0, errors: [], final: [] };
 let goesOn = true;
 locks.on('lost', () => tally.lost++);
@@ -80,7 +79,6 @@ process.on('message', ({ type }: { type: 'go' | 'stop' }) => {
   void running.then(async () => {
     await locks.close();
     redis.disconnect();
-    if (lent) await closeNodeRedis(lent);
     tellParent({ type: 'done', ...tally });
     process.disconnect();
   });

@@ -1,10 +1,10 @@
 import type { RedisServer } from '../../support/redis-server.js';
-import { StoreError, type Locks } from 'nestjs-distributed-lock/core';
+import { StoreError } from 'nestjs-distributed-lock/core';
 import { rejection } from '../../../lib/testing/store/rejection.js';
 import { eventually } from '../../support/eventually.js';
 import { slotOf } from '../../support/redis-cluster.js';
 import { startCallers } from './callers.js';
-import { useOwnCluster, type ClusterStoreOptions } from './cluster.setting.js';
+import { useOwnCluster } from './cluster.setting.js';
 import { endOf } from './setting.js';
 import { expectWoken, queued, woken } from './waiting.js';
 
@@ -49,11 +49,11 @@ describe('replicaAcks on a Cluster', () => {
   });
 });
 
-describe.each(['own', 'lent'])('replicaAcks on a Cluster, with a client that is %s,', (whose) => {
+describe('replicaAcks on a Cluster', () => {
   it('renew leases while their slot moves (G4)', async () => {
     const { masters, moveSlot, keysOn } = on.cluster;
     const [to, , from] = masters as [RedisServer, RedisServer, RedisServer];
-    const locks = (whose === 'own' ? on.locks : on.borrowed)({ replicaAcks: 1, clusterOptions: { keyPrefix: 'app:' } });
+    const locks = on.locks({ replicaAcks: 1, clusterOptions: { keyPrefix: 'app:' } });
     const lost = jest.fn();
     locks.on('lost', lost);
     const tag = keysOn(from, 1, 'moved:')[0]!;
@@ -71,11 +71,8 @@ describe.each(['own', 'lent'])('replicaAcks on a Cluster, with a client that is 
 });
 
 describe('waiters on a Cluster, whose node of the inbox is a replica', () => {
-  it.each<[string, (options: ClusterStoreOptions) => Locks]>([
-    ['own', on.locks],
-    ['lent', on.borrowed],
-  ])('that hangs, listen at another one, and are woken again, with a client that is %s (G8)', async (_, open) => {
-    const [mine, others] = [open({}), open({ requestTimeout: 1_000 })];
+  it('that hangs, listen at another one, and are woken again (G8)', async () => {
+    const [mine, others] = [on.locks(), on.locks({ requestTimeout: 1_000 })];
     // It listens nowhere, since it never waits.
     const holder = await mine.acquire(KEY, woken);
     const next = others.acquire(KEY, { ...woken, retryInterval: 500 });

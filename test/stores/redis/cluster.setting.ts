@@ -24,8 +24,6 @@ export interface ClusterSetting<Node extends ClusterNode = ClusterNode> {
   /** one key at each master */
   keys(): string[];
   locks(options?: ClusterStoreOptions, locksOptions?: LocksOptions): Locks;
-  /** over a client that is lent to the store */
-  borrowed(options?: ClusterStoreOptions, locksOptions?: LocksOptions): Locks;
   /** Asks each of these nodes; all masters where none are named. */
   each<T>(ask: (client: ReturnType<Node['client']>, node: Node) => Promise<T>, nodes?: readonly Node[]): Promise<T[]>;
   /** how often scripts were asked for, at all masters */
@@ -68,12 +66,6 @@ function useClusterOf<Node extends ClusterNode>(start: () => Promise<RedisCluste
     },
     keys: () => cluster.masters.map((node) => cluster.keysOn(node, 1)[0]!),
     locks: (store, options) => own.locks({ ...calm, cluster: cluster.addresses, ...store }, options),
-    borrowed({ clusterOptions, ...store } = {}, options) {
-      const client = new Cluster(cluster.addresses, { redisOptions, ...clusterOptions });
-      client.on('error', () => undefined);
-      own.finally(() => client.disconnect());
-      return own.locks({ ...calm, client, ...store }, options);
-    },
     each: (ask, nodes = cluster.masters) =>
       Promise.all(
         nodes.map(async (node) => {

@@ -14,10 +14,9 @@ const on = useCluster();
 const { setting } = on;
 beforeAll(() => on.each((node) => loadScripts(node)));
 
-describe.each<[string, typeof on.locks]>([
-  ['own', (...options) => on.locks(...options)],
-  ['lent', (...options) => on.borrowed(...options)],
-])('a store of a Cluster whose client is %s', (_, open) => {
+describe('a store of a Cluster', () => {
+  const open: typeof on.locks = (...options) => on.locks(...options);
+
   it.each(PREFIXES)(
     'grants, excludes, queues, renews, wakes and releases at each node, with the keyPrefix %p (G2, G4, G8)',
     async (keyPrefix) => {
@@ -128,7 +127,7 @@ describe.each<[string, typeof on.locks]>([
         async (lease) => {
           if (verb === 'acquire') expect(await open().tryAcquire(key)).toBeNull();
           if (verb === 'renew') await expect(lease.renew()).rejects.toMatchObject({ name: 'StoreError', transient: true });
-          // A client that is lent may not be connected again yet.
+          // It may not be connected again yet.
           await eventually(() => lease.renew());
           return 'result';
         },

@@ -1,8 +1,7 @@
-import type { Redis } from 'ioredis';
 import type { Locks } from 'nestjs-distributed-lock/core';
 import { eventually } from '../../support/eventually.js';
 import { startRedis, type RedisServer } from '../../support/redis-server.js';
-import { useRedis } from './setting.js';
+import { clientOf, useRedis } from './setting.js';
 
 const KEY = 'order:42';
 
@@ -33,20 +32,6 @@ describe('a failover that loses nothing', () => {
     redis.disconnect();
   }
 
-  /** Clients whose address is that of the master that was named last. */
-  function movable(master: RedisServer): { client: () => Redis; moveTo: (server: RedisServer) => void } {
-    const clients: Redis[] = [];
-    const reconnectOnError = ({ message }: Error): boolean => message.includes('READONLY');
-    return {
-      client() {
-        const client = setting.client({ port: master.port!, host: '127.0.0.1', reconnectOnError });
-        clients.push(client);
-        return client;
-      },
-      moveTo: (server) => clients.forEach(({ options }) => (options.port = server.port!)),
-    };
-  }
-
   it('lets nobody run beside a holder, loses no update, and goes on (G1, G2, G8)', async () => {
     let [master, other] = [setting.server, replica];
     let inside = 0;
@@ -74,10 +59,9 @@ describe('a failover that loses nothing', () => {
     // There, and back again.
     for (let round = 0; round < 2; round++) {
       await follow(other, master);
-      const address = movable(master);
       // Every turn of a process is its last one, if others wait.
       const processes = Array.from({ length: 4 }, () =>
-        setting.locks({ client: address.client(), requestTimeout: 5_000 }, { localQueue: { handOvers: 1, time: 60_000 } }),
+        setting.overIoredis({ options: master.connection, requestTimeout: 5_000 }, { localQueue: { handOvers: 1, time: 60_000 } }),
       );
       let isRunning = true;
       const callers = processes.flatMap((locks) =>
@@ -87,7 +71,7 @@ describe('a failover that loses nothing', () => {
       );
       await goOn();
       const promoted = promote(other, master);
-      address.moveTo(other);
+      for (const locks of processes) clientOf(locks).options.port = other.port!;
       await promoted;
       await goOn();
       isRunning = false;

@@ -1,13 +1,12 @@
 import type { Redis } from 'ioredis';
-import { Locks, StoreError } from 'nestjs-distributed-lock/core';
-import { redisStore } from 'nestjs-distributed-lock/redis';
+import { type Locks, StoreError } from 'nestjs-distributed-lock/core';
 import { gate } from '../../../lib/testing/store/gate.js';
 import { MUTEX, SEMAPHORE_OF_ONE, WRITE_LOCK } from '../../../lib/testing/store/kinds.js';
 import { rejection } from '../../../lib/testing/store/rejection.js';
 import { eventually, staysTrue } from '../../support/eventually.js';
 import { startRedis, type RedisServer } from '../../support/redis-server.js';
 import type { RedisWakeUps } from '../../../lib/stores/redis/waiting/redis.wakeups.js';
-import { useRedis } from './setting.js';
+import { clientOf, useRedis } from './setting.js';
 import { expectExclusion, expectWoken, inboxIn, inboxes, entriesOf, queued, scriptCalls, woken } from './waiting.js';
 
 const KEY = 'order:42';
@@ -41,7 +40,7 @@ async function expectPolling(locks: Locks, logger: ReturnType<typeof mockLogger>
 describe('an inbox', () => {
   it('whose connection is half open is found by its own message, and opened again (G8)', async () => {
     // Of ioredis whatever client is tested: the test stops the reading of its socket.
-    const locks = setting.locks({ client: setting.client() });
+    const locks = setting.overIoredis({ options: setting.server.connection });
     await expectWoken(setting, setting.own(), locks, 'other');
     const broken = inboxOf(locks).connection.client.stream;
     const holder = await setting.own().acquire(KEY, woken);
@@ -89,18 +88,6 @@ describe('an inbox', () => {
     expect(logger.warn).toHaveBeenCalledTimes(1);
   });
 
-  it('of a client that is lent opens again for the next Locks, and leaves the client open (G7)', async () => {
-    const client = setting.client();
-    const store = redisStore({ client });
-    for (const round of [1, 2]) {
-      const locks = new Locks(store, { logger: false });
-      await expectWoken(setting, setting.own(), locks, `${KEY}:${round}`);
-      expect(store.mutex.wakeUps!.isOpen).toBe(true);
-      await locks.close();
-      expect(await client.ping()).toBe('PONG');
-    }
-  });
-
   describe('that opens at another server', () => {
     let elsewhere: RedisServer;
     beforeAll(async () => {
@@ -110,12 +97,13 @@ describe('an inbox', () => {
 
     /** Locks whose inbox is opened at the other server. */
     function misled() {
-      const client = setting.client();
+      const logger = mockLogger();
+      const locks = setting.overIoredis({ options: setting.server.connection }, { logger });
+      const client = clientOf(locks);
       const duplicate = client.duplicate.bind(client);
       const where = { host: '127.0.0.1', port: elsewhere.port, path: undefined };
       client.duplicate = (options) => duplicate({ ...options, ...where });
-      const logger = mockLogger();
-      return { locks: setting.locks({ client }, { logger }), logger, where };
+      return { locks, logger, where };
     }
 
     it('where nothing arrives has its waiters poll, with one warning, and is opened when messages arrive (G8)', async () => {
@@ -148,16 +136,6 @@ describe('an inbox', () => {
 });
 
 describe('a store without an inbox has its waiters poll, with one warning:', () => {
-  it('over a client that cannot be duplicated', async () => {
-    const logger = mockLogger();
-    const client = Object.assign(setting.client(), {
-      duplicate() {
-        throw new Error('one connection is all you get');
-      },
-    });
-    await expectPolling(setting.locks({ client }, { logger }), logger, /poll.*one connection/s);
-  });
-
   it.each([
     ['may not subscribe', ['+@all', '-subscribe', '&*']],
     ['may not publish', ['+@all', '-publish', '&*']],
@@ -176,7 +154,8 @@ describe.each([MUTEX, WRITE_LOCK, SEMAPHORE_OF_ONE])('a fair waiter for a $name'
   function late(user: object = {}) {
     const opening = gate();
     const logger = mockLogger();
-    const client = setting.client(user);
+    const locks = setting.overIoredis({ options: { ...setting.server.connection, ...user } }, { logger });
+    const client = clientOf(locks);
     const duplicate = client.duplicate.bind(client);
     client.duplicate = (options) => {
       const subscriber = duplicate(options);
@@ -185,7 +164,7 @@ describe.each([MUTEX, WRITE_LOCK, SEMAPHORE_OF_ONE])('a fair waiter for a $name'
       setting.finally(() => subscriber.disconnect());
       return subscriber;
     };
-    return { locks: setting.locks({ client }, { logger }), open: opening.open, logger };
+    return { locks, open: opening.open, logger };
   }
 
   const acquire = (locks: Locks, options: object = fair) => kind.lockOf(locks, KEY).acquire(options);

@@ -2,7 +2,7 @@
 import { Redis, type RedisOptions } from 'ioredis';
 import { Locks, type LatchCallOptions } from 'nestjs-distributed-lock/core';
 import { redisStore } from 'nestjs-distributed-lock/redis';
-import { storeOver, unreferenced } from '../../support/redis-clients.js';
+import { storeOver } from '../../support/redis-clients.js';
 import { tellParent } from '../../support/child.js';
 
 export type LatchOrder =
@@ -13,7 +13,7 @@ export type LatchMessage =
   { type: 'ready' } | { type: 'ended'; key: string } | { type: 'failed'; key: string; error: string } | { type: 'counted'; rest: number };
 
 const connection = JSON.parse(process.argv[2]!) as RedisOptions;
-const locks = new Locks(redisStore(storeOver({ options: connection }, unreferenced)));
+const locks = new Locks(redisStore(storeOver({ options: connection })));
 const redis = new Redis({ ...connection, lazyConnect: true });
 
 async function obey(order: LatchOrder): Promise<void> {

@@ -46,7 +46,7 @@ describe('a leader', () => {
     });
 
   it('and its standbys leave the server alone for as long as all is well (G7)', async () => {
-    const elections = [setting.own(), setting.own(), setting.borrowed()].map((locks) => locks.leaderElection('shop', immortal));
+    const elections = [setting.own(), setting.own(), setting.own()].map((locks) => locks.leaderElection('shop', immortal));
     for (const election of elections) candidate(election);
     await reachable(2);
     await nobodyAsks();

@@ -1,325 +1,341 @@
-import { Redis, type RedisOptions } from 'ioredis';
-import { Redis as Five } from 'ioredis-v5';
-import { type Lease, Locks, StoreError } from 'nestjs-distributed-lock/core';
+// A store works over connections of its own to where the client of an app leads, as the same user, whatever that client is, does and suffers.
+import { Cluster, type ClusterOptions, Redis, type RedisOptions } from 'ioredis';
+import { Cluster as ClusterOfFive, Redis as Five } from 'ioredis-v5';
+import { Redis as Iovalkey } from 'iovalkey';
+import { LockConfigError, Locks } from 'nestjs-distributed-lock/core';
 import { type NodeRedisClient, type RedisClient, redisStore } from 'nestjs-distributed-lock/redis';
+import type { EventEmitter } from 'node:events';
 import * as five from 'redis';
 import * as six from 'redis-v6';
-import { rejection } from '../../../lib/testing/store/rejection.js';
-import { eventually, staysTrue } from '../../support/eventually.js';
-import { startCluster } from '../../support/redis-cluster.js';
+import { eventually } from '../../support/eventually.js';
+import { startSentinel } from '../../support/redis-sentinel.js';
 import type { TcpProxy } from '../../support/tcp-proxy.js';
+import { useCluster } from './cluster.setting.js';
 import { usesEveryVerb } from './every-verb.js';
-import { endOf, useRedis } from './setting.js';
+import { endOf, useRedis, type Setting } from './setting.js';
 import { woken } from './waiting.js';
 
 const KEY = 'order:42';
-const setting = useRedis();
+const REQUEST_TIMEOUT = 2_000;
+const PASSWORD = 'secret';
+const on = useCluster();
+const single = useRedis({ port: 'free' });
+const user = { username: 'shop', password: PASSWORD };
 
-const VERSIONS: [string, typeof Redis][] = [
-  ['5', Five as unknown as typeof Redis],
-  ['6', Redis],
-];
-
-describe.each(VERSIONS)('a lent client of ioredis %s that connects again after each error reply', (_, Client) => {
-  /** @param again what `reconnectOnError` returns; 2: it sends the refused command once more. */
-  function lent(again: boolean | 2, options: RedisOptions = {}) {
-    const client = new Client({ ...setting.server.connection, retryStrategy: () => 50, reconnectOnError: () => again, ...options });
-    client.on('error', () => undefined);
-    setting.finally(() => client.disconnect());
-    const breaks = jest.fn();
-    client.on('reconnecting', breaks);
-    return { client, breaks, locks: setting.overIoredis({ client, requestTimeout: 5_000 }) };
-  }
-
-  it.each([true, 2] as const)('(%s) gets each kind of lock, also of a server that was killed and started again', async (again) => {
-    await setting.redis.script('FLUSH');
-    const [mine, theirs] = [lent(again), lent(again)];
-    await usesEveryVerb(mine.locks, theirs.locks, KEY);
-    for (const { breaks } of [mine, theirs]) expect(breaks).not.toHaveBeenCalled();
-    await setting.server.kill();
-    await setting.server.restart();
-    await eventually(() => [mine, theirs].every(({ client }) => client.status === 'ready'));
-    for (const { breaks } of [mine, theirs]) breaks.mockClear();
-    await usesEveryVerb(mine.locks, theirs.locks, KEY);
-    for (const { breaks } of [mine, theirs]) expect(breaks).not.toHaveBeenCalled();
-  });
-
-  it('gets a lock at the first try when the server has forgotten its scripts', async () => {
-    const { locks, breaks } = lent(true, { enableOfflineQueue: false });
-    await locks.using(KEY, () => undefined, woken);
-    await setting.redis.script('FLUSH');
-    const lease = await locks.tryAcquire(KEY);
-    expect(lease?.key).toBe(KEY);
-    expect(await lease!.release()).toBe(true);
-    expect(breaks).toHaveBeenCalledTimes(1);
-  });
-
-  it('is refused as that of one node of a Cluster, also over the connection that it opens because of that', async () => {
-    const cluster = await startCluster({ masters: 2 });
-    setting.finally(() => cluster.stop());
-    const [node, other] = cluster.masters;
-    const { locks, client } = lent(true, { path: undefined, ...node!.connection });
-    // Asked as soon as it is there: a moment later the new connection has said itself what it leads to.
-    const isBack = new Promise((resolve) => client.once('close', () => client.once('ready', resolve)));
-    const [[here], [there]] = [cluster.keysOn(node!, 1), cluster.keysOn(other!, 1)];
-    const refused = { transient: false, isRefusal: true, message: expect.stringContaining('It is a node of a Cluster') };
-    expect(await rejection(locks.acquire(there!, { waitTimeout: 0 }))).toMatchObject(refused);
-    await isBack;
-    expect(await rejection(locks.acquire(here!, { waitTimeout: 0 }))).toMatchObject(refused);
-    expect(await client.exists(here!)).toBe(0);
-  });
-
-  it('renews the other keys of a request that is refused for one of them', async () => {
-    await setting.redis.acl('SETUSER', 'shop', 'on', '>secret', '~*', '&*', '+@all');
-    const { locks } = lent(true, { username: 'shop', password: 'secret' });
-    const leases = await Promise.all(['shop:1', 'other:1'].map((key) => locks.acquire(key, woken)));
-    await setting.redis.acl('SETUSER', 'shop', 'resetkeys', '~shop:*', '~{shop:*');
-    const [mine, refused] = await Promise.allSettled(leases.map((lease) => lease.renew(400_000)));
-    expect(mine).toMatchObject({ status: 'fulfilled' });
-    expect(refused).toMatchObject({ status: 'rejected' });
-    await setting.redis.acl('SETUSER', 'shop', 'allkeys');
-    for (const lease of leases) expect(await lease.release()).toBe(true);
-  });
+beforeEach(async () => {
+  for (const setting of [single, on.setting]) await everywhere(setting, `>${PASSWORD}`);
 });
 
-/** What the app asks over its client all the time. */
-interface App {
-  client: RedisClient | NodeRedisClient;
-  /** Never rejects. */
-  set(key: string): Promise<unknown>;
-  select(db: number): Promise<unknown>;
-  isOpen(): boolean;
+/** Gives the user these rights or passwords on each server. */
+async function everywhere(setting: Setting, ...rules: string[]): Promise<void> {
+  const set = (redis: Redis) => redis.acl('SETUSER', 'shop', 'on', '~*', '&*', '+@all', 'resetpass', ...rules);
+  if (setting === single) await set(single.redis);
+  else await on.each(set, on.cluster.nodes);
 }
 
-function overIoredis(Client: typeof Redis, proxy: TcpProxy, options: RedisOptions = {}): App {
-  const client = new Client({ ...proxy.connection, ...options });
+interface Given {
+  client: (RedisClient | NodeRedisClient) & EventEmitter;
+  setting: Setting;
+  keys: string[];
+  proxies: TcpProxy[];
+  /** The app has this password from now on. */
+  renew(password: string): void;
+}
+
+const addressOf = ({ port }: { port?: number }): string => `127.0.0.1:${port}`;
+const heldOpen = <T extends Redis | Cluster>(client: T, setting: Setting): T => {
   client.on('error', () => undefined);
   setting.finally(() => client.disconnect());
-  const set = (key: string) => client.set(key, 1).catch(() => undefined);
-  // With a commandTimeout it may be too late on a busy machine.
-  const select = (db: number) => eventually(() => client.select(db).catch(() => false));
-  return { client, set, select, isOpen: () => client.status === 'ready' };
+  return client;
+};
+
+async function ofIoredis(Client: typeof Redis): Promise<Given> {
+  const proxy = await single.proxy();
+  const client = heldOpen(new Client({ ...proxy.connection, ...user }), single);
+  return { client, setting: single, keys: [KEY], proxies: [proxy], renew: (password) => void Object.assign(client.options, { password }) };
 }
 
-function overNodeRedis({ createClient }: typeof five, proxy: TcpProxy): App {
-  const client = createClient({ socket: { ...proxy.connection, socketTimeout: 1_600, reconnectStrategy: () => 50 } });
+async function ofSentinel(Client: typeof Redis): Promise<Given> {
+  const sentinel = await startSentinel({ name: 'main', master: single.server });
+  const proxy = await single.proxy();
+  const natMap = { [addressOf(single.server)]: proxy.connection };
+  single.finally(() => sentinel.stop());
+  const client = heldOpen(new Client({ sentinels: [{ host: '127.0.0.1', port: sentinel.port! }], name: 'main', natMap, ...user }), single);
+  return { client, setting: single, keys: [KEY], proxies: [proxy], renew: (password) => void Object.assign(client.options, { password }) };
+}
+
+async function ofCluster(Client: typeof Cluster): Promise<Given> {
+  const { cluster, setting } = on;
+  const proxies = await Promise.all(cluster.nodes.map((node) => setting.proxy(node.connection)));
+  const natMap = Object.fromEntries(cluster.nodes.map((node, index) => [addressOf(node), proxies[index]!.connection]));
+  const redisOptions: ClusterOptions['redisOptions'] = { ...user, disconnectTimeout: 100 };
+  const client = heldOpen(new Client(cluster.addresses, { natMap, redisOptions }), setting);
+  return { client, setting, keys: on.keys(), proxies, renew: (password) => void Object.assign(client.options.redisOptions!, { password }) };
+}
+
+async function ofNodeRedis({ createClient }: typeof five): Promise<Given> {
+  const proxy = await single.proxy();
+  let { password } = user;
+  const credentialsProvider = { type: 'async-credentials-provider', credentials: async () => ({ ...user, password }) } as const;
+  const client = createClient({ socket: { ...proxy.connection, reconnectStrategy: () => 50 }, credentialsProvider });
   client.on('error', () => undefined);
-  setting.finally(() => client.isOpen && client.destroy());
-  const set = (key: string) => client.set(key, 1).catch(() => undefined);
-  const connected = async (db: number) => {
-    await client.connect();
-    await client.select(db);
-  };
-  return { client: client, set, select: connected, isOpen: () => client.isOpen };
+  single.finally(() => client.destroy());
+  await client.connect();
+  return { client: client as NodeRedisClient & EventEmitter, setting: single, keys: [KEY], proxies: [proxy], renew: (other) => void (password = other) };
 }
 
-const CLIENTS: ((proxy: TcpProxy) => App)[] = [
-  (proxy) => overIoredis(Five as unknown as typeof Redis, proxy),
-  (proxy) => overIoredis(Redis, proxy),
-  (proxy) => overIoredis(Redis, proxy, { commandTimeout: 500 }),
-  (proxy) => overNodeRedis(five, proxy),
-  (proxy) => overNodeRedis(six as unknown as typeof five, proxy),
+const CLIENTS: [string, () => Promise<Given>][] = [
+  ['ioredis 5', () => ofIoredis(Five as unknown as typeof Redis)],
+  ['ioredis 6', () => ofIoredis(Redis)],
+  ['iovalkey', () => ofIoredis(Iovalkey as unknown as typeof Redis)],
+  ['ioredis 5 for Sentinel', () => ofSentinel(Five as unknown as typeof Redis)],
+  ['ioredis 6 for Sentinel', () => ofSentinel(Redis)],
+  ['ioredis 5 for a Cluster', () => ofCluster(ClusterOfFive as unknown as typeof Cluster)],
+  ['ioredis 6 for a Cluster', () => ofCluster(Cluster)],
+  ['node-redis 5', () => ofNodeRedis(five)],
+  ['node-redis 6', () => ofNodeRedis(six as unknown as typeof five)],
 ];
 
-describe('a lent client of ioredis 5 or 6, or node-redis 5 or 6, over which the app writes all the time, and whose connection', () => {
-  /** Each of them has a store and a key of its own. */
-  function open(proxy: TcpProxy) {
-    return CLIENTS.map((make, index) => {
-      const app = make(proxy);
-      const logger = { warn: jest.fn(), error: jest.fn() };
-      const locks = setting.overIoredis({ client: app.client, requestTimeout: 2_000 }, { logger });
-      const lost = jest.fn();
-      locks.on('lost', lost);
-      let isOver = false;
-      setting.finally(() => (isOver = true));
-      void eventually(() => (void app.set('app'), isOver), { every: 50 });
-      const lines = () => logger.warn.mock.calls.map(([line]) => String(line)).filter((line) => line.includes('NDL_CLIENT_SILENT'));
-      return { app, locks, key: `order:${index}`, lost, lines };
-    });
-  }
+const listenersOf = (client: EventEmitter) => client.eventNames().map((event) => [event, client.listenerCount(event)]);
 
-  it('goes silent for good, three times, is replaced by a duplicate: no lease is lost, the next locks are granted, and one line says so (G4, G9)', async () => {
-    const proxy = await setting.proxy();
-    const before = open(proxy).map(async (opened) => {
-      await usesEveryVerb(opened.locks, setting.own(), `${opened.key}:before`);
-      return { ...opened, lease: await opened.locks.acquire(opened.key, { keyTimeout: 20_000 }) };
-    });
-    const all = await Promise.all(before);
-    // Also the duplicate that replaces the client, and the next connection of that.
-    for (let round = 0; round < 3; round++) {
-      proxy.silence();
-      const after = all.map(async ({ locks, key, lease }) => {
-        await usesEveryVerb(locks, setting.own(), `${key}:after`);
-        const end = endOf(lease);
-        await eventually(() => endOf(lease) > end + 100);
-        lease.assertHeld();
-        expect(await setting.redis.get(key)).toBe(lease.owner);
-      });
-      await Promise.all(after);
-    }
-    for (const { lease } of all) expect(await lease.release()).toBe(true);
-    for (const { app, locks, lost, lines } of all) {
-      expect(lost).not.toHaveBeenCalled();
-      expect(lines()).toEqual([expect.stringMatching(/^Redis has answered nothing for \d.* over the client that the store was given/)]);
-      await locks.close();
-      expect(app.isOpen()).toBe(true);
-    }
-    await eventually(() => expect(proxy.connections).toBe(all.length));
-  });
-
-  it('goes silent is replaced also after the store was closed and used again, and the listeners of the store are gone after its next close', async () => {
-    const proxy = await setting.proxy();
-    const client = setting.client(proxy.connection);
-    const before = client.listenerCount('close');
-    const store = redisStore({ client, requestTimeout: 2_000 });
-    const first = new Locks(store, { logger: false });
-    await first.using(KEY, () => undefined, woken);
-    await first.close();
-    const second = new Locks(store, { logger: false });
-    setting.finally(() => second.close());
-    await second.using(KEY, () => undefined, woken);
-    const broke = jest.fn();
-    store.onTrouble!(broke);
-    proxy.cut();
-    // Also while nothing is asked.
-    await eventually(() => expect(broke).toHaveBeenCalledTimes(1));
-    await second.using(KEY, () => undefined, woken);
-    for (let round = 0; round < 3; round++) {
-      proxy.silence();
-      await second.using(KEY, () => undefined, { ...woken, retryInterval: 100 });
-    }
-    await second.close();
-    expect(client.listenerCount('close')).toBe(before);
-    await eventually(() => expect(proxy.connections).toBe(1));
-  });
-
-  it('goes silent is waited for where it cannot make a duplicate, and its waiters poll', async () => {
-    const proxy = await setting.proxy();
-    const client = setting.client(proxy.connection);
-    // Jest fails where nobody catches it.
-    client.duplicate = () => {
-      throw new Error('no duplicates');
+describe.each(CLIENTS)('a store that is given a client of %s', (_, make) => {
+  async function opened() {
+    const given = await make();
+    const { client, setting } = given;
+    const store = redisStore({ client, requestTimeout: REQUEST_TIMEOUT });
+    const open = () => {
+      const locks = new Locks(store, { logger: false, shutdownTimeout: 0 });
+      setting.finally(() => locks.close());
+      return locks;
     };
-    const logger = { warn: jest.fn(), error: jest.fn() };
-    const locks = setting.overIoredis({ client, requestTimeout: 2_000 }, { logger });
-    const lease = await setting.own().acquire(KEY, woken);
-    const waiting = locks.acquire(KEY, { ...woken, retryInterval: 100 });
-    await eventually(() => expect(logger.warn.mock.calls).toEqual([[expect.stringMatching(/poll instead: no duplicates/)]]));
-    proxy.silence();
-    for (let i = 0; i < 3; i++) expect(await rejection(locks.tryAcquire('other'))).toBeInstanceOf(StoreError);
-    expect(await lease.release()).toBe(true);
-    proxy.cut();
-    expect(await (await waiting).release()).toBe(true);
-    expect(JSON.stringify(logger.warn.mock.calls)).not.toContain('NDL_CLIENT_SILENT');
+    return { ...given, open };
+  }
+
+  it('gives each kind of lock, also once it was closed, and leaves the client as it is (G7)', async () => {
+    const { open, client, setting, proxies } = await opened();
+    await eventually(() => 'status' in client ? client.status === 'ready' : true);
+    const [before, connections] = [listenersOf(client), proxies.map((proxy) => proxy.connections)];
+    for (const round of [1, 2]) {
+      const locks = open();
+      await usesEveryVerb(locks, setting.overIoredis({ client, requestTimeout: REQUEST_TIMEOUT }), `${KEY}:${round}`);
+      expect(listenersOf(client)).toEqual(before);
+      await locks.close();
+    }
+    expect(connections.length).toBeGreaterThan(0);
   });
 
-  it('goes silent because the server hangs is not replaced', async () => {
-    const all = open(await setting.proxy());
-    for (const { locks, key } of all) await locks.using(key, () => undefined, woken);
-    await setting.server.pause();
-    setting.finally(() => setting.server.resume());
-    const refused = all.map(async ({ locks, key }) => {
-      for (let i = 0; i < 3; i++) expect(await rejection(locks.acquire(key, { waitTimeout: 0 }))).toBeInstanceOf(StoreError);
-    });
-    await Promise.all(refused);
-    await setting.server.resume();
-    for (const { locks, key } of all) await locks.using(key, () => undefined, woken);
-    await staysTrue(() => expect(all.flatMap(({ lines }) => lines())).toEqual([]), 2_500); // more than a requestTimeout
-  });
-
-  it('goes silent in another database is replaced by one in the same', async () => {
-    const proxy = await setting.proxy();
-    const all = open(proxy);
-    await Promise.all(all.map(({ app }) => app.select(1)));
-    for (const { locks, key } of all) await locks.using(key, () => undefined, woken);
+  it('whose connections go silent three times, loses no lease, and gives the next locks within two requestTimeouts for each (G4, G9)', async () => {
+    const { open, keys, proxies, client } = await opened();
+    const locks = open();
+    const lost = jest.fn();
+    locks.on('lost', lost);
+    const leases = await Promise.all(keys.map((key) => locks.acquire(key, { keyTimeout: 30_000, waitTimeout: 10_000 })));
     for (let round = 0; round < 3; round++) {
-      proxy.silence();
-      const leases = await Promise.all(all.map(({ locks }, index) => locks.acquire(`next:${index}`, { ...woken, retryInterval: 100 })));
-      await areInDatabase1(leases);
+      proxies.forEach((proxy) => proxy.silence());
+      // Each connection to a node of a Cluster is found by itself.
+      const patient = { ...woken, waitTimeout: 2 * proxies.length * REQUEST_TIMEOUT, retryInterval: 100 };
+      for (const key of keys) await locks.using(`${key}:next`, () => undefined, patient);
+      for (const lease of leases) await eventually(() => lease.renew());
     }
-    // Operators find it where it was.
-    const { bus } = setting.own().store;
-    const heard = jest.fn();
-    await bus!.open(() => undefined);
-    await bus!.listen('ops', heard);
-    for (const [index, { locks }] of all.entries()) {
-      const place = (await locks.store.doctor!.checks('')).find(({ id }) => id === 'place');
-      expect(place).toMatchObject({ seen: `at 127.0.0.1:${proxy.port}/1` });
-      await locks.store.bus!.publish('ops', String(index));
+    for (const lease of leases) expect(await lease.release()).toBe(true);
+    expect(lost).not.toHaveBeenCalled();
+    await locks.close();
+    // Those of the app are left, some of which it has not noticed yet.
+    const nodeCount = 'nodes' in client ? proxies.length + 1 : 1;
+    await eventually(() => expect(proxies.reduce((sum, { connections }) => sum + connections, 0)).toBeLessThanOrEqual(2 * nodeCount));
+  });
+
+  it('whose server breaks all connections, logs in with the password that the app has by then', async () => {
+    const { open, keys, proxies, renew, setting } = await opened();
+    const locks = open();
+    for (const key of keys) await locks.using(key, () => undefined, woken);
+    await everywhere(setting, '>renewed');
+    renew('renewed');
+    for (let round = 0; round < 2; round++) {
+      proxies.forEach((proxy) => proxy.cut());
+      for (const key of keys) await locks.using(key, () => undefined, { ...woken, retryInterval: 100 });
     }
-    await eventually(() => expect(heard).toHaveBeenCalledTimes(all.length));
+    // The inbox logs in, too.
+    const holder = await setting.overIoredis({ client: single === setting ? single.client() : (setting.redis as never) }).acquire(keys[0]!, woken);
+    const waiting = locks.acquire(keys[0]!, woken);
+    await eventually(() => locks.store.mutex.wakeUps!.isOpen);
+    await holder.release();
+    await (await waiting).release();
   });
 });
 
-it('a lent client of ioredis is not replaced by one whose SELECT is refused, which would go on in database 0', async () => {
-  await setting.redis.acl('SETUSER', 'shop', 'on', '>secret', '~*', '&*', '+@all');
-  const proxy = await setting.proxy();
-  const client = setting.client({ ...proxy.connection, username: 'shop', password: 'secret', db: 1 });
-  const locks = setting.overIoredis({ client, requestTimeout: 2_000 });
-  await locks.using(KEY, () => undefined, woken);
-  await setting.redis.acl('SETUSER', 'shop', '-select');
-  proxy.silence();
-  for (let i = 0; i < 4; i++) expect(await rejection(locks.tryAcquire(KEY))).toBeInstanceOf(StoreError);
-  await setting.redis.acl('SETUSER', 'shop', '+select');
-  await areInDatabase1([await locks.acquire(KEY, { ...woken, retryInterval: 100 })]);
+describe.each(CLIENTS.filter(([name]) => !/ for /.test(name)))('a store that is given a client of %s', (_, make) => {
+  it('sends nothing over it, also when its server is killed and started again', async () => {
+    const { client, setting, proxies } = await make();
+    const heard: string[] = [];
+    const watch = async () => {
+      const monitor = await setting.client().monitor();
+      setting.finally(() => monitor.disconnect());
+      monitor.on('monitor', (_time: string, args: string[], source: string) => void heard.push(`${source} ${args[0]}`));
+    };
+    const named = async () => {
+      const name = 'call' in client ? client.call('CLIENT', 'SETNAME', 'of-the-app') : client.sendCommand(['CLIENT', 'SETNAME', 'of-the-app'] as never);
+      await name.catch(() => undefined);
+      const line = String(await setting.redis.client('LIST')).split('\n').find((each) => each.includes('name=of-the-app'));
+      expect(line).toBeDefined();
+      return / addr=(\S+)/.exec(line!)![1]!;
+    };
+    const locks = setting.overIoredis({ client, requestTimeout: REQUEST_TIMEOUT });
+    const other = setting.overIoredis({ client, requestTimeout: REQUEST_TIMEOUT });
+    for (let round = 0; round < 2; round++) {
+      const address = await eventually(named);
+      heard.length = 0;
+      await watch();
+      await usesEveryVerb(locks, other, KEY);
+      expect(heard.some((each) => /evalsha/i.test(each))).toBe(true);
+      expect(heard.filter((each) => each.startsWith(`${address} `))).toEqual([]);
+      if (round > 0) break;
+      await setting.server.kill();
+      await setting.server.restart();
+      await everywhere(setting, `>${PASSWORD}`);
+    }
+    expect(proxies).toHaveLength(1);
+  });
 });
 
-/** They are held there, and there only, and are released. */
-async function areInDatabase1(leases: Lease[]): Promise<void> {
-  const redis = setting.client({ db: 1 });
-  for (const lease of leases) {
-    expect(await redis.get(lease.key)).toBe(lease.owner);
-    expect(await setting.redis.exists(lease.key)).toBe(0);
+describe('a store gives each kind of lock where its client', () => {
+  const ioredis = (options: RedisOptions = {}) => single.client({ ...options, ...single.server.connection });
+  const nodeRedis = (options: five.RedisClientOptions = {}, { createClient } = five) => {
+    const client = createClient({ ...options, socket: { ...single.server.connection } as never });
+    client.on('error', () => undefined);
+    single.finally(() => client.isOpen && client.destroy());
+    return client;
+  };
+  const { BLOB_STRING, NUMBER, MAP } = five.RESP_TYPES;
+  const ended = async (client: Redis) => {
+    client.disconnect();
+    await eventually(() => client.status === 'end');
+    return client;
+  };
+  const connected = async <T extends { connect(): Promise<unknown> }>(client: T) => {
+    await client.connect();
+    return client;
+  };
+  const given = (options: RedisOptions) => async () => ioredis(options);
+  const CASES: [string, () => Promise<unknown>][] = [
+    ['connects again after each error', given({ reconnectOnError: () => true })],
+    ['sends again after each error', given({ reconnectOnError: () => 2 })],
+    ['retries for ever, as that of BullMQ', given({ maxRetriesPerRequest: null, enableReadyCheck: false })],
+    ['has no offline queue', given({ enableOfflineQueue: false })],
+    ['has a commandTimeout', given({ commandTimeout: 1 })],
+    ['has a socketTimeout', given({ socketTimeout: 1 })],
+    ['is not connected yet', given({ lazyConnect: true })],
+    ['gathers commands', given({ enableAutoPipelining: true })],
+    ['gets numbers as text', given({ stringNumbers: true })],
+    ['speaks protocol 2', given({ protocol: 2 })],
+    ['has a keyPrefix', given({ keyPrefix: 'app:' })],
+    ['has a keyPrefix with a hash tag', given({ keyPrefix: '{app}:' })],
+    ['reads from replicas', given({ readOnly: true })],
+    ['has given up', async () => ended(ioredis({ retryStrategy: () => null }))],
+    [
+      'subscribes',
+      async () => {
+        const client = ioredis({ protocol: 2 });
+        await client.subscribe('news');
+        return client;
+      },
+    ],
+    [
+      'is inside MULTI',
+      async () => {
+        const client = ioredis();
+        await client.multi({ pipeline: false });
+        return client;
+      },
+    ],
+    ['is a proxy of one', async () => new Proxy(ioredis(), {})],
+    ['is of node-redis, and is not connected', async () => nodeRedis()],
+    ['is of node-redis, and is closed', async () => connected(nodeRedis()).then((client) => (client.destroy(), client))],
+    ['is of node-redis, and has no offline queue', async () => nodeRedis({ disableOfflineQueue: true })],
+    ['is of node-redis, and speaks RESP 3', async () => nodeRedis({ RESP: 3, commandOptions: { typeMapping: { [MAP]: Map } } })],
+    ['is of node-redis, and gets Buffers', async () => nodeRedis({ commandOptions: { typeMapping: { [BLOB_STRING]: Buffer, [NUMBER]: String } } })],
+    ['is of node-redis, and is a view with other types', async () => nodeRedis().withTypeMapping({ [BLOB_STRING]: Buffer })],
+    ['is of node-redis, and has a pingInterval', async () => nodeRedis({ pingInterval: 1, socket: { socketTimeout: 5 } })],
+    [
+      'is of node-redis, and subscribes',
+      async () => {
+        const client = await connected(nodeRedis({ RESP: 2 }));
+        await client.subscribe('news', () => undefined);
+        return client;
+      },
+    ],
+    ['is of node-redis 6, and has a keyPrefix', async () => nodeRedis({ keyPrefix: 'app:' } as object, six as unknown as typeof five)],
+  ];
+
+  it.each(CASES)('%s', async (_, make) => {
+    const client = (await make()) as RedisClient;
+    const [locks, others] = [1, 2].map(() => single.overIoredis({ client, requestTimeout: 5_000 })) as [Locks, Locks];
+    await usesEveryVerb(locks, others, KEY);
+    const lease = await locks.acquire('shown', woken);
+    expect(await others.inspect('shown')).toMatchObject({ kind: 'mutex', holders: [{ owner: lease.owner }] });
+    const found: string[] = [];
+    for await (const { key } of others.list({ pattern: 'shown' })) found.push(key);
+    expect(found).toEqual(['shown']);
+    const keyPrefix = (client.options as RedisOptions | undefined)?.keyPrefix ?? '';
+    expect(await single.redis.get(`${keyPrefix}shown`)).toBe(lease.owner);
+    expect(await others.forceRelease('shown', { reason: 'stuck', grace: 0 })).toMatchObject({ outcome: 'forced' });
+  });
+
+  it('is closed by its app in the middle (G4)', async () => {
+    const [client, other] = [ioredis(), await connected(nodeRedis())];
+    await client.ping();
+    for (const [given, close] of [[client, () => client.quit()], [other, () => other.close()]] as const) {
+      const locks = single.overIoredis({ client: given as never, requestTimeout: 5_000 });
+      const lease = await locks.acquire(KEY, { keyTimeout: 6_000 });
+      const end = endOf(lease);
+      await close();
+      await eventually(() => endOf(lease) > end + 100);
+      await locks.using('other', () => undefined, woken);
+      expect(await lease.release()).toBe(true);
+    }
+  });
+});
+
+describe('the database of a store', () => {
+  async function expectIn(db: number, client: RedisClient | NodeRedisClient): Promise<void> {
+    const locks = single.overIoredis({ client, requestTimeout: 5_000 });
+    const lease = await locks.acquire(KEY, woken);
+    expect(await single.client({ db }).get(KEY)).toBe(lease.owner);
     expect(await lease.release()).toBe(true);
   }
-}
 
-/** The request by which a store asks for the database. */
-const asksForDatabase = (request: Buffer): boolean => request.includes('CLIENT\r\n$4\r\nINFO');
-
-describe('lent clients of node-redis 5 and 6 in another database than that of their options', () => {
-  const each = (options: five.RedisClientOptions = {}) =>
-    Promise.all(
-      [five, six as unknown as typeof five].map(async ({ createClient }, index) => {
-        const proxy = await setting.proxy();
-        const client = createClient({ ...options, socket: { ...proxy.connection, reconnectStrategy: () => 50 } });
-        client.on('error', () => undefined);
-        setting.finally(() => client.isOpen && client.destroy());
-        await client.connect();
-        await client.select(1);
-        const logger = { warn: jest.fn(), error: jest.fn() };
-        const locks = setting.overIoredis({ client, requestTimeout: 2_000 }, { logger });
-        const lines = () => logger.warn.mock.calls.map(([line]) => String(line)).filter((line) => line.includes('NDL_CLIENT_SILENT'));
-        const acquire = () => locks.acquire(`order:${index}`, { ...woken, retryInterval: 100 });
-        await (await acquire()).release();
-        return { proxy, acquire, fails: () => rejection(locks.tryAcquire(KEY)), lines };
-      }),
-    );
-
-  it('whose next connection is silent from the start are replaced by one in the same database', async () => {
-    const all = (await each()).map(async ({ proxy, acquire, lines }) => {
-      const loss = proxy.dropReplyTo(asksForDatabase, { then: 'silence' });
-      proxy.cut();
-      await areInDatabase1([await acquire()]);
-      expect(loss.lost).toBe(1);
-      expect(lines()).toHaveLength(1);
-    });
-    await Promise.all(all);
+  it('is that of the options of its client', async () => {
+    await expectIn(3, single.client({ db: 3, lazyConnect: true }));
+    await expectIn(4, five.createClient({ ...{ socket: single.server.connection as never }, database: 4 }) as never);
   });
 
-  it('which the server does not tell stay when they go silent, and one line says why', async () => {
-    await setting.redis.acl('SETUSER', 'shop', 'on', '>secret', '~*', '&*', '+@all', '-client|info');
-    const all = (await each({ username: 'shop', password: 'secret' })).map(async ({ proxy, acquire, fails, lines }) => {
-      proxy.silence();
-      await eventually(async () => {
-        expect(await fails()).toBeInstanceOf(StoreError);
-        expect(lines()).not.toEqual([]);
-      });
-      for (let i = 0; i < 2; i++) expect(await fails()).toBeInstanceOf(StoreError);
-      expect(lines()).toEqual([expect.stringMatching(/^Redis has answered nothing for \d.* allow the user CLIENT INFO/)]);
-      proxy.cut();
-      await areInDatabase1([await acquire()]);
-    });
-    await Promise.all(all);
+  it('is the one that an app has selected over ioredis by the time of its first Locks, and stays that one', async () => {
+    const client = single.client();
+    const store = redisStore({ client, requestTimeout: 5_000 });
+    await client.select(5);
+    const locks = new Locks(store, { logger: false });
+    single.finally(() => locks.close());
+    const lease = await locks.acquire(KEY, woken);
+    expect(await client.get(KEY)).toBe(lease.owner);
+    await client.select(6);
+    await single.redis.client('KILL', 'TYPE', 'NORMAL' as never);
+    await eventually(() => lease.renew());
+    expect(await lease.release()).toBe(true);
   });
 });
+
+const stub = (duplicate?: () => unknown): object => ({ evalsha: () => undefined, options: {}, duplicate });
+
+it.each([
+  ['cannot make a duplicate', () => stub()],
+  ['throws where it is to make one', () => stub(() => fail('one connection is all you get'))],
+  ['makes something else', () => stub(() => undefined)],
+])('a client that %s is a LockConfigError that says what to pass', (_, make) => {
+  const store = () => redisStore({ client: make() as never });
+  expect(store).toThrow(LockConfigError);
+  expect(store).toThrow(/^redisStore: "client" cannot make a duplicate of itself .*: pass the client that it was made from, or .*\{ url \}/);
+});
+
+function fail(message: string): never {
+  throw new Error(message);
+}

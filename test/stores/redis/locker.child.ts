@@ -1,7 +1,7 @@
 // Takes and gives back what it is told to, and says so.
 import { Locks, type AcquireOptions, type Lease, type SemaphoreOptions } from 'nestjs-distributed-lock/core';
 import { redisStore } from 'nestjs-distributed-lock/redis';
-import { storeOver, unreferenced } from '../../support/redis-clients.js';
+import { storeOver } from '../../support/redis-clients.js';
 import { tellParent } from '../../support/child.js';
 
 /** Which kind of lock; a mutex where nothing is said. */
@@ -15,7 +15,7 @@ export type LockerMessage =
   | { type: 'released'; key: string; answer: boolean };
 
 const where = JSON.parse(process.argv[2]!);
-const locks = new Locks(redisStore(storeOver('cluster' in where ? where : { options: where }, unreferenced)));
+const locks = new Locks(redisStore(storeOver('cluster' in where ? where : { options: where })));
 const leases = new Map<string, Lease>();
 
 function lockOf(key: string, as?: As) {

@@ -11,13 +11,10 @@ const onlyTheFenceIsLeft = () => eventually(async () => (await setting.keys()).j
 
 beforeEach(() => loadScripts(setting.redis));
 
-describe.each([
-  ['own', 'silence'],
-  ['borrowed', 'reset'],
-] as const)("a request of the store's %s connection that is applied, while its reply is lost in a %s", (whose, then) => {
+describe.each(['silence', 'reset'] as const)('a request that is applied, while its reply is lost in a %s', (then) => {
   async function opened() {
     const proxy = await setting.proxy();
-    const locks = setting[whose](proxy.connection, { requestTimeout: REQUEST_TIMEOUT });
+    const locks = setting.own(proxy.connection, { requestTimeout: REQUEST_TIMEOUT });
     await locks.using('warm-up', () => undefined, woken);
     await setting.redis.flushall();
     const lost = jest.fn();
@@ -79,8 +76,8 @@ describe.each([
 
 describe('a request that is answered late', () => {
   /** Locks with an open connection, of a server that answers when it is resumed. */
-  async function opened(whose: 'own' | 'borrowed', requestTimeout?: number) {
-    const locks = setting[whose](undefined, { requestTimeout });
+  async function opened(requestTimeout?: number) {
+    const locks = setting.own(undefined, { requestTimeout });
     await locks.using('warm-up', () => undefined, woken);
     await setting.redis.flushall();
     const asks = jest.spyOn(locks.store.mutex, 'acquire');
@@ -88,9 +85,9 @@ describe('a request that is answered late', () => {
     return { locks, asked: () => eventually(() => asks.mock.calls.length > 0) };
   }
 
-  describe.each(['own', 'borrowed'] as const)("on the store's %s connection, of an acquire that is given up", (whose) => {
+  describe('of an acquire that is given up', () => {
     it('by its signal: it rejects before the answer, and a release follows (G6, G7, G9)', async () => {
-      const { locks, asked } = await opened(whose);
+      const { locks, asked } = await opened();
       await setting.server.pause();
       const caller = new AbortController();
       const reason = new Error('the client hung up');
@@ -105,7 +102,7 @@ describe('a request that is answered late', () => {
     });
 
     it('by the end of its wait timeout: it rejects before the answer, and a release follows (G6, G7, G9)', async () => {
-      const { locks } = await opened(whose, REQUEST_TIMEOUT);
+      const { locks } = await opened(REQUEST_TIMEOUT);
       await setting.server.pause();
       const { error, took } = await outcomeOf(() => locks.acquire(KEY, { ...woken, waitTimeout: 200 }));
       expect(error).toBeInstanceOf(StoreError);
@@ -117,7 +114,7 @@ describe('a request that is answered late', () => {
   });
 
   it('of an acquire that is given up in a queue: it leaves the queue (G7)', async () => {
-    const { locks, asked } = await opened('own');
+    const { locks, asked } = await opened();
     const holder = await setting.own().acquire(KEY, woken);
     // Once its inbox is open, the first request joins the queue.
     expect(await rejection(locks.acquire(KEY, { ...woken, fair: true, waitTimeout: 300 }))).toBeInstanceOf(LockTimeoutError);
@@ -136,7 +133,7 @@ describe('a request that is answered late', () => {
   });
 
   it('by a server that does not know its script: the script is not sent any more, and no orphan stays (G6)', async () => {
-    const { locks } = await opened('borrowed', REQUEST_TIMEOUT);
+    const { locks } = await opened(REQUEST_TIMEOUT);
     // The release that follows finds its script, so it would not come behind a second request of the acquire. So does the question whether Redis answers again.
     await setting.redis.script('FLUSH');
     await loadScripts(setting.redis, ['release', 'check']);

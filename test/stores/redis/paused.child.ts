@@ -2,7 +2,7 @@
 import { Redis, type RedisOptions } from 'ioredis';
 import { LockLostError, Locks, type Lease } from 'nestjs-distributed-lock/core';
 import { redisStore } from 'nestjs-distributed-lock/redis';
-import { storeOver, unreferenced } from '../../support/redis-clients.js';
+import { storeOver } from '../../support/redis-clients.js';
 import { existsSync } from 'node:fs';
 import { setTimeout as turns } from 'node:timers/promises';
 import { tellParent } from '../../support/child.js';
@@ -28,7 +28,7 @@ export type PausedMessage = { type: 'holding' } | Findings;
 
 const { connection, flag } = JSON.parse(process.argv[2]!) as PausedArgs;
 const redis = new Redis(connection);
-const locks = new Locks(redisStore(storeOver({ options: connection }, unreferenced)), { logger: false });
+const locks = new Locks(redisStore(storeOver({ options: connection })), { logger: false });
 const findings: Partial<Findings> = {};
 
 async function work(lease: Lease, other: Lease): Promise<string> {

@@ -1,3 +1,4 @@
+import type { Redis } from 'ioredis';
 import { LockConfigError, StoreError, type Lock, type Locks } from 'nestjs-distributed-lock/core';
 import { mkdirSync, rmSync } from 'node:fs';
 import type { Socket } from 'node:net';
@@ -9,7 +10,7 @@ import { read } from '../../support/markdown.js';
 import { startCluster } from '../../support/redis-cluster.js';
 import { startRedis } from '../../support/redis-server.js';
 import { usesEveryVerb } from './every-verb.js';
-import { endOf, outcomeOf, refusedBy, useRedis } from './setting.js';
+import { clientOf, endOf, outcomeOf, refusedBy, useRedis } from './setting.js';
 import { woken } from './waiting.js';
 
 const KEY = 'order:42';
@@ -31,8 +32,7 @@ describe('a server that refuses for good', () => {
     await allow('no-eval', '+@all', '-eval', '~*');
   });
 
-  describe.each(['own', 'borrowed'] as const)('to the %s client of a store', (whose) => {
-    it.each([
+  it.each([
       ['NOAUTH', 'no password', () => ({ ...setting.server.connection, password: undefined })],
       ['WRONGPASS', 'a wrong password', () => ({ ...setting.server.connection, password: 'guess' })],
       ['NOPERM', 'no right to run scripts', () => as('no-scripts')],
@@ -41,12 +41,11 @@ describe('a server that refuses for good', () => {
     ])('with %s, for %s: is a StoreError, though the wait has no end (G9)', async (code, _, connection) => {
       await setting.redis.script('FLUSH');
       const body = jest.fn();
-      const error = await rejection(setting[whose](connection()).using(KEY, body, { waitTimeout: Infinity }));
+      const error = await rejection(setting.own(connection()).using(KEY, body, { waitTimeout: Infinity }));
       expect(error).toBeInstanceOf(StoreError);
       expect(error).toMatchObject({ transient: false, code: 'LOCK_STORE', message: expect.stringContaining(code) });
       expect(body).not.toHaveBeenCalled();
       expect(await setting.keys()).toEqual([]);
-    });
   });
 
   it('is asked as before once it allows', async () => {
@@ -147,8 +146,7 @@ describe('a server that is not the master any more', () => {
   it("has a store's own client begin one new connection, however many requests are refused, and leave no listener behind (G7)", async () => {
     const locks = setting.overIoredis({ options: setting.server.connection });
     await locks.using(KEY, () => undefined);
-    const { requests } = locks.store.mutex as unknown as { requests: { connection: { client: { stream: Socket } } } };
-    const { stream } = requests.connection.client;
+    const { stream } = clientOf(locks) as Redis & { stream: Socket };
     const before = stream.listenerCount('close');
     await setting.redis.replicaof('127.0.0.1', 1);
     // Each is a command of its own, and all are under way together.
@@ -193,10 +191,8 @@ describe('a server that refuses for now', () => {
   describe.each(REFUSALS)('with %s', (code, refusal) => {
     afterEach(() => refusal.end());
 
-    it.each(['own', 'borrowed'] as const)(
-      'is a StoreError when the wait timeout has ended, not before, on the %s client (G9)',
-      async (whose) => {
-        const locks = setting[whose]();
+    it('is a StoreError when the wait timeout has ended, not before (G9)', async () => {
+        const locks = setting.own();
         await refusal.begin();
         const outcomes: { error?: unknown; took: number }[] = [];
         // With READONLY, the client connects once more from time to time, which may be the last that a call sees.
@@ -210,8 +206,7 @@ describe('a server that refuses for now', () => {
           expect(error).toMatchObject({ transient: true });
           expect(took).toBeGreaterThanOrEqual(400 - 5);
         }
-      },
-    );
+      });
 
     it('is reported in one line, with what to do, and is not healthy until it grants a lock (G9)', async () => {
       const warn = jest.fn<void, [string]>();
@@ -254,7 +249,7 @@ describe('a server that refuses for now', () => {
     });
   });
 
-  it.each(['own', 'borrowed'] as const)('since it is loading is waited for by the %s client, and then used (G9)', async (whose) => {
+  it('since it is loading is waited for, and then used (G9)', async () => {
     const slowly = ['--key-load-delay', '5000', '--loading-process-events-interval-bytes', '1024'];
     const server = await startRedis({ args: slowly });
     setting.finally(() => server.stop());
@@ -262,10 +257,9 @@ describe('a server that refuses for now', () => {
     const isLoading = async () => (await redis.info('persistence')).includes('loading:1');
     await redis.eval(`for i = 1, 4000 do redis.call('SET', 'filler:' .. i, string.rep('x', 64)) end`, 0);
     await redis.save();
-    const notReady = whose === 'borrowed' ? { enableReadyCheck: false } : {};
-    const locks = setting[whose]({ ...server.connection, ...notReady });
+    const locks = setting.own(server.connection);
     await locks.using('warm-up', () => undefined);
-    const impatient = setting[whose]({ ...server.connection, ...notReady }, { requestTimeout: 2_000 });
+    const impatient = setting.own(server.connection, { requestTimeout: 2_000 });
 
     const restarted = server.restart();
     await eventually(isLoading);

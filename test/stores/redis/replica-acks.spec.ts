@@ -1,11 +1,8 @@
-import type { Redis } from 'ioredis';
-import { LockConfigError, LockLostError, Locks, StoreError, type Lease } from 'nestjs-distributed-lock/core';
-import { type NodeRedisClient, redisStore } from 'nestjs-distributed-lock/redis';
+import { LockConfigError, LockLostError, type Locks, StoreError, type Lease } from 'nestjs-distributed-lock/core';
 import { rejection } from '../../../lib/testing/store/rejection.js';
 import { eventually } from '../../support/eventually.js';
 import { freePort } from '../../support/free-port.js';
-import { closeNodeRedis, nodeRedisClient } from '../../support/redis-clients.js';
-import { startRedis, type RedisConnection, type RedisServer } from '../../support/redis-server.js';
+import { startRedis, type RedisServer } from '../../support/redis-server.js';
 import { deposit } from './account.js';
 import { endOf, useRedis } from './setting.js';
 
@@ -38,13 +35,9 @@ async function waits(): Promise<number> {
   return Number(/cmdstat_wait:calls=(\d+)/.exec(await setting.redis.info('commandstats'))?.[1] ?? 0);
 }
 
-const FORMS: Record<string, (replicaAcks: number) => Locks> = {
-  'a client of its own': (replicaAcks) =>
-    setting.locks({ options: setting.server.connection, requestTimeout: REQUEST_TIMEOUT, replicaAcks }),
-  'a client that it borrows': (replicaAcks) => setting.locks({ client: setting.client(), requestTimeout: REQUEST_TIMEOUT, replicaAcks }),
-};
+const open = (replicaAcks: number): Locks => setting.own(undefined, { requestTimeout: REQUEST_TIMEOUT, replicaAcks });
 
-describe.each(Object.entries(FORMS))('a store of %s with replicaAcks', (_, open) => {
+describe('a store with replicaAcks', () => {
   it('grants what all replicas have, and nothing else', async () => {
     const locks = open(1);
     const all = [locks.mutex(KEY), locks.semaphore('room', { permits: 2 }), locks.readWriteLock('page').write];
@@ -118,7 +111,7 @@ it('a store without replicaAcks sends no WAIT and has no second connection', asy
 });
 
 it('a release is not held up by the WAIT of another key', async () => {
-  const locks = FORMS['a client of its own']!(1);
+  const locks = open(1);
   const lease = await locks.acquire(KEY, patient);
   await replica.pause();
   const other = locks.tryAcquire('other', once).catch((error: unknown) => error);
@@ -204,81 +197,13 @@ it('a store with replicaAcks takes locks again after its connection broke before
   expect(await lease.release()).toBe(true);
 });
 
-const CLIENTS: [string, (connection: RedisConnection) => NodeRedisClient | Redis, open: string][] = [
-  ['ioredis', (connection) => setting.client({ ...connection, lazyConnect: true }), 'ready'],
-  [
-    'node-redis',
-    (connection) => {
-      const client = nodeRedisClient(connection);
-      setting.finally(() => closeNodeRedis(client));
-      return client;
-    },
-    'true',
-  ],
-];
-
-it.each(CLIENTS)('a client of %s that is not connected yet is connected by the first grant with replicaAcks', async (_, make, open) => {
-  const client = make(setting.server.connection);
-  const locks = setting.locks({ client, requestTimeout: REQUEST_TIMEOUT, replicaAcks: 1 });
-  await locks.acquire(KEY, patient);
-  await eventually(() => expect(String('status' in client ? client.status : client.isOpen)).toBe(open));
-});
-
-it.each(CLIENTS)(
-  'a store of a client of %s with replicaAcks grants in the database that its app selects before the first lock',
-  async (_, make) => {
-    const client = make(setting.server.connection) as Redis;
-    const locks = setting.locks({ client, requestTimeout: REQUEST_TIMEOUT, replicaAcks: 1 });
-    await client.connect();
-    await client.select(1);
-    const lease = await locks.acquire(KEY, patient);
-    const redis = setting.client({ db: 1 });
-    expect(await redis.get(KEY)).toBe(lease.owner);
-    expect(await lease.release()).toBe(true);
-    expect(await redis.exists(KEY)).toBe(0);
-  },
-);
-
-it.each(CLIENTS)('a store of a client of %s with replicaAcks can be used again after its close', async (_, make) => {
-  const store = redisStore({ client: make(setting.server.connection), requestTimeout: REQUEST_TIMEOUT, replicaAcks: 1 });
-  for (let round = 0; round < 2; round++) {
-    const locks = new Locks(store, { logger: false });
-    setting.finally(() => locks.close());
-    expect(await locks.using(KEY, () => 'result', patient)).toBe('result');
-    await locks.close();
-  }
-});
-
-it('a store of a client of node-redis with replicaAcks grants nothing where the server does not say which database that is', async () => {
-  await setting.redis.acl('SETUSER', 'shop', 'on', '>secret', '~*', '&*', '+@all', '-client|info');
-  const client = nodeRedisClient({ ...setting.server.connection, username: 'shop', password: 'secret' });
-  setting.finally(() => closeNodeRedis(client));
-  const locks = setting.locks({ client, requestTimeout: REQUEST_TIMEOUT, replicaAcks: 1 });
-  const error = await rejection(locks.acquire(KEY, patient));
-  expect(error).toMatchObject({ name: 'StoreError', transient: false, message: expect.stringContaining('allow the user CLIENT INFO') });
-  await setting.redis.acl('SETUSER', 'shop', '+client|info');
-  client.destroy();
-  await client.connect();
-  expect(await (await locks.acquire(KEY, patient)).release()).toBe(true);
-});
-
-it('a store with replicaAcks of a client that cannot make a duplicate says so at the first grant', async () => {
-  const client = setting.client();
-  client.duplicate = () => {
-    throw new Error('no duplicates');
-  };
-  const locks = setting.locks({ client, requestTimeout: REQUEST_TIMEOUT, replicaAcks: 1 });
-  const error = await rejection(locks.acquire(KEY, patient));
-  expect(error).toMatchObject({ name: 'StoreError', transient: false, message: expect.stringContaining('no duplicates') });
-});
-
-it.each(CLIENTS)('a store of a client of %s with replicaAcks replaces a connection of its own that is silent', async (_, make) => {
+it('a store with replicaAcks replaces a connection that is silent', async () => {
   const [next, proxy] = [await startRedis({ port: 'free' }), await setting.proxy()];
   setting.finally(async () => {
     await setting.server.resume();
     await next.stop();
   });
-  const locks = setting.locks({ client: make(proxy.connection), requestTimeout: REQUEST_TIMEOUT, replicaAcks: 1 });
+  const locks = setting.own(proxy.connection, { requestTimeout: REQUEST_TIMEOUT, replicaAcks: 1 });
   await (await locks.acquire(KEY, patient)).release();
   for (let round = 0; round < 3; round++) {
     proxy.silence();

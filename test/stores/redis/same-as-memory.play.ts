@@ -111,7 +111,7 @@ export function samePlay(setting: Setting, numRuns: number): void {
     let stores: readonly LockStore[];
     let keys = 0;
     beforeEach(() => {
-      stores = [redisStore({ client: setting.client() }), memoryStore()];
+      stores = [redisStore({ options: setting.server.connection }), memoryStore()];
     });
     afterEach(() => Promise.all(stores.map((store) => store.close())));
 

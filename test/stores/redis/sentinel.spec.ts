@@ -26,18 +26,10 @@ const store = (): RedisStoreOptions & object => ({
   name: setup.name,
   requestTimeout: REQUEST_TIMEOUT,
 });
-const FORMS: Record<'own' | 'lent', () => Locks> = {
-  own: () => setting.overIoredis(store()),
-  lent() {
-    const client = new Redis({ sentinels: setup.addresses, name: setup.name, failoverDetector: true, disconnectTimeout: 100 });
-    client.on('error', () => undefined);
-    // It ends when it learns of a failover while it connects.
-    const connect = (): void => void client.connect().catch(() => undefined);
-    client.on('end', connect);
-    setting.finally(() => {
-      client.off('end', connect);
-      client.disconnect();
-    });
+const FORMS: Record<'options' | 'client', () => Locks> = {
+  options: () => setting.overIoredis(store()),
+  client() {
+    const client = new Redis({ sentinels: setup.addresses, name: setup.name, lazyConnect: true });
     return setting.locks({ client, requestTimeout: REQUEST_TIMEOUT });
   },
 };
@@ -68,7 +60,7 @@ async function demotion(): Promise<void> {
 }
 
 /** What stores of one form do before a failover, and after it. */
-async function holdOver(form: 'own' | 'lent', way: string): Promise<(promoted: Promise<void>) => Promise<void>> {
+async function holdOver(form: keyof typeof FORMS, way: string): Promise<(promoted: Promise<void>) => Promise<void>> {
   const [locks, others, waiters] = [FORMS[form](), FORMS[form](), FORMS[form]()];
   const [kept, left, free] = ['kept', 'left', 'free'].map((name) => `${form}:${name}`) as [string, string, string];
   const [lease, leaving] = [await locks.acquire(kept, woken), await locks.acquire(left, woken)];
@@ -106,8 +98,8 @@ async function holdOver(form: 'own' | 'lent', way: string): Promise<(promoted: P
   };
 }
 
-it.each(['own', 'lent'] as const)(
-  'an app with a client of its %s says at its start which master of which sentinels has its locks',
+it.each(['options', 'client'] as const)(
+  'an app with the %s of Sentinel says at its start which master of which sentinels has its locks',
   async (form) => {
     const { store } = FORMS[form]();
     const sentinels = setup.addresses.map(({ host, port }) => `${host}:${port}`).sort();
@@ -122,7 +114,7 @@ it.each(Object.keys(WAYS))(
   async (way) => {
     const options = { keyTimeout: 3_000, waitTimeout: 2_000, retryInterval: 200 };
     const callers = await startCallers(setting, 2, { store: store(), keys: ['stock'], callers: 25, options });
-    const held = await Promise.all((['own', 'lent'] as const).map((form) => holdOver(form, way)));
+    const held = await Promise.all((['options', 'client'] as const).map((form) => holdOver(form, way)));
     await callers.goOn(200);
     await setup.synced();
     await WAYS[way]!();

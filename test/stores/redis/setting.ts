@@ -1,11 +1,11 @@
 import type { Redis, RedisOptions } from 'ioredis';
-import { Locks, type Lease, type LocksOptions } from 'nestjs-distributed-lock/core';
+import { Locks, type Lease, type LockStore, type LocksOptions } from 'nestjs-distributed-lock/core';
 import { redisStore, type RedisStoreOptions } from 'nestjs-distributed-lock/redis';
 import { createHash } from 'node:crypto';
 import { leaseScripts } from '../../../lib/stores/redis/scripts/lua.scripts.js';
 import { forkChild, type Child, type ChildMessage } from '../../support/child.js';
 import { startRedis, type RedisServer, type StartRedisOptions } from '../../support/redis-server.js';
-import { canPrefix, closeNodeRedis, isIoredis, lentClient, storeOver } from '../../support/redis-clients.js';
+import { storeOver } from '../../support/redis-clients.js';
 import { startProxy, type ProxyTarget, type TcpProxy } from '../../support/tcp-proxy.js';
 
 /** Milliseconds, where a test says nothing else: long enough for a machine that is busy with other things. */
@@ -23,12 +23,10 @@ export interface Setting {
   /** a client that the test lends to a store */
   client(options?: RedisOptions): Redis;
   locks(store: RedisStoreOptions, options?: LocksOptions): Locks;
-  /** Over ioredis, whichever package is tested: for what only a client of the store's own does. */
+  /** Over ioredis, whichever package is tested. */
   overIoredis(store: RedisStoreOptions, options?: LocksOptions): Locks;
   /** Locks over a client of the store's own. */
   own(connection?: RedisOptions, store?: StoreOptions): Locks;
-  /** Locks over a client that is lent to the store. */
-  borrowed(connection?: RedisOptions, store?: StoreOptions): Locks;
   fork<M extends ChildMessage>(script: string, args: object): Promise<Child<M>>;
   /** Calls this when the test has ended, before all that was opened earlier is closed. */
   finally(end: () => unknown): void;
@@ -51,10 +49,6 @@ export function useRedis(options?: StartRedisOptions): Setting {
     for (const end of ends.splice(0).reverse()) await end();
   });
 
-  const over = (store: RedisStoreOptions) => storeOver(store, (client) => ends.push(() => closeNodeRedis(client)));
-  const calm = (store: RedisStoreOptions) =>
-    setting.overIoredis({ ...over(store), requestTimeout: store.requestTimeout ?? REQUEST_TIMEOUT });
-
   const setting: Setting = {
     get server() {
       return server;
@@ -72,19 +66,14 @@ export function useRedis(options?: StartRedisOptions): Setting {
       ends.push(() => client.disconnect());
       return client;
     },
-    locks: (store, locksOptions) => setting.overIoredis(over(store), locksOptions),
+    locks: (store, locksOptions) => setting.overIoredis(storeOver(store), locksOptions),
     overIoredis(store, locksOptions) {
       const locks = new Locks(redisStore(store), { logger: false, shutdownTimeout: 0, ...locksOptions });
       ends.push(() => locks.close());
       return locks;
     },
-    own: (connection = server.connection, store) => calm({ options: connection, ...store }),
-    borrowed(connection = server.connection, store) {
-      if (isIoredis || !canPrefix(connection.keyPrefix)) return calm({ client: setting.client(connection), ...store });
-      const client = lentClient(connection, store?.requestTimeout);
-      ends.push(() => closeNodeRedis(client));
-      return calm({ client, ...store });
-    },
+    own: (connection = server.connection, store) =>
+      setting.locks({ options: connection, ...store, requestTimeout: store?.requestTimeout ?? REQUEST_TIMEOUT }),
     async fork<M extends ChildMessage>(script: string, args: object) {
       const child = await forkChild<M>(`test/stores/redis/${script}`, { args: [JSON.stringify(args)] });
       ends.push(() => child.kill().catch(() => child.exit)); // it may be ending by itself
@@ -94,6 +83,11 @@ export function useRedis(options?: StartRedisOptions): Setting {
     keys: async (pattern = '*') => (await redis.keys(pattern)).sort(),
   };
   return setting;
+}
+
+/** The client that a store uses, of ioredis or like one. */
+export function clientOf({ store }: { store: LockStore }): Redis {
+  return (store.mutex as unknown as { requests: { connection: { client: Redis } } }).requests.connection.client;
 }
 
 /** As a store sends them by default. */

@@ -31,11 +31,8 @@ const AWAY = /^warn Redis does not answer since \d{4}-\d\d-\d\dT[\d:.]+Z: .+; lo
 const BACK = /^warn Redis answers again after (\d+ ms|\d+(\.\d)? s) \[NDL_STORE_BACK\]$/;
 
 describe('the log', () => {
-  it.each<[string, (options: object) => RedisStoreOptions]>([
-    ['of its own client', (options) => ({ options })],
-    ['of a client that is lent to it', (options) => ({ client: setting.client(options) })],
-  ])('names a server that goes away once, also while nothing is held, and once when it is back: a store %s', async (_whose, storeOf) => {
-    const opened = open(storeOf(proxy.connection));
+  it('names a server that goes away once, also while nothing is held, and once when it is back', async () => {
+    const opened = open({ options: proxy.connection });
     await use(opened);
     proxy.refuse();
     proxy.cut();
@@ -48,8 +45,8 @@ describe('the log', () => {
     await staysTrue(() => expect(opened.lines.slice(1)).toEqual([expect.stringMatching(BACK)]));
   });
 
-  it('names a server that is silent on connections that stay open, of a client that nobody watches', async () => {
-    const opened = open({ client: setting.client(proxy.connection) });
+  it('names a server that is silent on connections that stay open', async () => {
+    const opened = open({ options: proxy.connection });
     await use(opened);
     await setting.server.pause();
     setting.finally(() => setting.server.resume());
@@ -63,14 +60,11 @@ describe('the log', () => {
 
   it('does not name a connection that breaks while it is idle and is back, nor one that is closed', async () => {
     const opened = open({ options: proxy.connection });
-    const client = setting.client();
-    const lent = open({ client });
-    for (const each of [opened, lent]) await use(each);
+    await use(opened);
     proxy.cut();
-    await client.quit();
     await use(opened);
     await opened.locks.close();
-    await staysTrue(() => expect([...opened.lines, ...lent.lines]).toEqual([]), REQUEST_TIMEOUT + 500);
+    await staysTrue(() => expect(opened.lines).toEqual([]), REQUEST_TIMEOUT + 500);
   });
 });
 

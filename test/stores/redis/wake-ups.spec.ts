@@ -18,9 +18,9 @@ async function nextOf<T>(waiting: Set<Promise<T>>): Promise<T> {
 }
 
 describe('a waiter', () => {
-  it.each(['own', 'borrowed'] as const)('of a store with its %s client is woken by a release', async (whose) => {
-    await expectWoken(setting, setting[whose](), setting[whose](), KEY);
-    await expectExclusion([setting.own(), setting.borrowed()]);
+  it('is woken by a release', async () => {
+    await expectWoken(setting, setting.own(), setting.own(), KEY);
+    await expectExclusion([setting.own(), setting.own()]);
   });
 
   it('is woken when the server has forgotten the scripts', async () => {
@@ -52,31 +52,28 @@ describe('a waiter', () => {
 });
 
 describe('the inbox of a store', () => {
-  it.each(['own', 'borrowed'] as const)(
-    'of its %s client opens with the first wait for another process, once, and is gone when it is closed (G7)',
-    async (whose) => {
-      const [locks, strangers] = [setting[whose](), setting.own()];
-      const local = await locks.acquire('local', woken);
-      const behind = locks.acquire('local', woken);
-      const holders = await Promise.all(['1', '2', '3'].map((key) => strangers.acquire(key, woken)));
-      expect(await locks.tryAcquire('1')).toBeNull();
-      await local.release();
-      await (await behind).release();
-      expect([await subscribers(setting), await inboxes(setting)]).toEqual([0, []]);
+  it('opens with the first wait for another process, once, and is gone when it is closed (G7)', async () => {
+    const [locks, strangers] = [setting.own(), setting.own()];
+    const local = await locks.acquire('local', woken);
+    const behind = locks.acquire('local', woken);
+    const holders = await Promise.all(['1', '2', '3'].map((key) => strangers.acquire(key, woken)));
+    expect(await locks.tryAcquire('1')).toBeNull();
+    await local.release();
+    await (await behind).release();
+    expect([await subscribers(setting), await inboxes(setting)]).toEqual([0, []]);
 
-      const waiting = holders.map(({ key }) => locks.acquire(key, woken));
-      const fair = locks.acquire('1', { ...woken, fair: true });
-      await queued(setting, '1', 2);
-      await queued(setting, '3', 1);
-      expect(await subscribers(setting)).toBe(1);
-      expect(await inboxes(setting)).toHaveLength(1);
-      await Promise.all(holders.map((holder) => holder.release()));
-      await Promise.all([...waiting, fair].map(async (lease) => (await lease).release()));
-      expect(await subscribers(setting)).toBe(1);
-      await locks.close();
-      await eventually(async () => (await subscribers(setting)) === 0 && (await inboxes(setting)).length === 0);
-    },
-  );
+    const waiting = holders.map(({ key }) => locks.acquire(key, woken));
+    const fair = locks.acquire('1', { ...woken, fair: true });
+    await queued(setting, '1', 2);
+    await queued(setting, '3', 1);
+    expect(await subscribers(setting)).toBe(1);
+    expect(await inboxes(setting)).toHaveLength(1);
+    await Promise.all(holders.map((holder) => holder.release()));
+    await Promise.all([...waiting, fair].map(async (lease) => (await lease).release()));
+    expect(await subscribers(setting)).toBe(1);
+    await locks.close();
+    await eventually(async () => (await subscribers(setting)) === 0 && (await inboxes(setting)).length === 0);
+  });
 
   it('opens also when the first try at it got no answer, and says nothing of it', async () => {
     const proxy = await setting.proxy();

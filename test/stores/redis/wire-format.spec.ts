@@ -89,7 +89,7 @@ describe.each(files)('this version goes on with what %s says', (file) => {
     const other = setting.client();
     await other.subscribe(inboxes[1]!);
     other.on('message', (_, message: string) => heard.push(message));
-    const store = redisStore({ client: setting.client() }) as Required<LockStore>;
+    const store = redisStore({ options: setting.server.connection }) as Required<LockStore>;
     setting.finally(() => store.close());
     return { store, heard, first };
   }

@@ -1,12 +1,12 @@
 // eslint-disable-next-line @typescript-eslint/ban-ts-comment -- it must also hold where there is no error
 /** @ts-ignore -- without ioredis its options have no type */
 import type { ClusterOptions, RedisOptions } from 'ioredis';
-import { configError } from '../../../core/model/errors.js';
+import { configError, messageOf } from '../../../core/model/errors.js';
 import { checkClient } from '../../../core/store/check-client.js';
 import { KEEP_ALIVE, now } from '../../../core/util/clock.js';
-import { ioredis } from '../clients.cjs';
-import type { RedisStoreOptions } from './redis.options.js';
-import type { RedisClient } from './redis.client.js';
+import { ioredis, nodeRedisAdapter } from '../clients.cjs';
+import { only, type RedisClient } from './redis.client.js';
+import { isNodeRedis, type RedisStoreOptions } from './redis.options.js';
 
 const LONGEST_RECONNECT_DELAY = 500;
 /** Milliseconds until a Cluster client asks again, where the node that should have the key does not serve it. */
@@ -15,7 +15,11 @@ const REDIRECTION_DELAY = 100;
 const SHORTEST_RECONNECT = 200;
 
 /** Makes a client of our own. */
-export function connect(options: Exclude<RedisStoreOptions, { client: unknown }>, requestTimeout: number): RedisClient {
+export function connect(options: RedisStoreOptions, requestTimeout: number): RedisClient {
+  if ('client' in options) {
+    const { client } = options;
+    return isNodeRedis(client) ? nodeRedisAdapter().overNodeRedis(client, requestTimeout) : duplicateOf(client, requestTimeout);
+  }
   const { Cluster, Redis } = ioredis((cause) => {
     throw configError('STORE', 'redisStore: install ioredis, or pass a client of redis (node-redis) as redisStore({ client }).', { cause });
   });
@@ -39,10 +43,61 @@ export function connect(options: Exclude<RedisStoreOptions, { client: unknown }>
   return new Redis({ ...ours, ...options.options, lazyConnect: true });
 }
 
+const CREDENTIALS = ['username', 'password', 'sentinelUsername', 'sentinelPassword'];
+/** Options by which a client finds its server, and says who it is. How it is connected, and what it makes of requests and replies, is ours. */
+const TAKEN = [
+  ...CREDENTIALS,
+  ...'host port path family tls db keyPrefix connectionName disableClientInfo clientInfoTag protocol Connector natMap'.split(' '),
+  ...'sentinels name sentinelTLS enableTLSForSentinelMode sentinelMaxConnections updateSentinels'.split(' '),
+];
+const TAKEN_OF_CLUSTER = 'redisOptions keyPrefix natMap dnsLookup useSRVRecords resolveSrv'.split(' ');
+
+/**
+ * Makes a client of our own to where one of ioredis leads to, which is not used itself. An app may renew the password in the options of its client: it is
+ * read there before each connection. The database is the one that it has selected when the first `Locks` are made.
+ *
+ * @throws {LockConfigError} if it cannot make a duplicate.
+ */
+function duplicateOf(lent: RedisClient, requestTimeout: number): RedisClient {
+  const { options, isCluster } = lent;
+  const { redisOptions } = options as ClusterOptions;
+  const ours = ownClusterOptions(requestTimeout);
+  let client: RedisClient;
+  try {
+    client = isCluster
+      ? lent.duplicate([], {
+          ...only(TAKEN_OF_CLUSTER, options),
+          ...ours,
+          redisOptions: { ...redisOptions, ...only(TAKEN, redisOptions), ...ours.redisOptions },
+        })
+      : lent.duplicate({ ...only(TAKEN, options), ...ownOptions(requestTimeout) });
+    if (client === lent || typeof Object(client).evalsha !== 'function') throw new Error('it gives none');
+  } catch (cause) {
+    const advice = 'pass the client that it was made from, or where the server is, as redisStore({ url })';
+    throw configError('STORE', `redisStore: "client" cannot make a duplicate of itself (${messageOf(cause)}): ${advice}.`, { cause });
+  }
+  if (isCluster) {
+    client.on('+node', (node) => readAnew((node as RedisClient).options, redisOptions ?? {}));
+    return client;
+  }
+  readAnew(client.options, options);
+  let db: number | undefined;
+  Object.defineProperty(client.options, 'db', { enumerable: true, get: () => (db ??= lent.condition?.select ?? options.db ?? 0) });
+  // The client of the app decides how long the process lives.
+  client.on('connect', () => client.stream?.unref?.());
+  return client;
+}
+
+function readAnew(options: object, of: object): void {
+  for (const name of CREDENTIALS) {
+    Object.defineProperty(options, name, { enumerable: true, get: (): unknown => (of as Record<string, unknown>)[name] });
+  }
+}
+
 const reconnectDelay = (times: number): number => Math.min(50 * times, LONGEST_RECONNECT_DELAY);
 
 /** A client of our own is usable within a second of the server's return. Single, it repeats nothing by itself, since we do. */
-export function ownOptions(requestTimeout: number): RedisOptions {
+function ownOptions(requestTimeout: number): RedisOptions {
   return {
     lazyConnect: true,
     // ioredis 5 keeps the process alive for as long where a connection is closed while it is made.
@@ -64,7 +119,7 @@ export function ownOptions(requestTimeout: number): RedisOptions {
   };
 }
 
-export function ownClusterOptions(requestTimeout: number): ClusterOptions {
+function ownClusterOptions(requestTimeout: number): ClusterOptions {
   return {
     lazyConnect: true,
     clusterRetryStrategy: reconnectDelay,
@@ -85,7 +140,7 @@ export function ownClusterOptions(requestTimeout: number): ClusterOptions {
  * A master that became a replica answers so to each request that is under way; the name now leads to another one. With each of these answers, ioredis would
  * begin to close the connection once more, and leave a listener behind.
  */
-export function onceDemoted(): (error: Error) => boolean {
+function onceDemoted(): (error: Error) => boolean {
   let seenAt = -Infinity;
   return ({ message }) => {
     if (!message.startsWith('READONLY') || now() < seenAt + SHORTEST_RECONNECT) return false;

@@ -19,8 +19,7 @@ export interface ClientOptions {
  * than this package.
  */
 export interface RedisClient {
-  /** `undefined`: a stand-in for tests, which is always ready. */
-  readonly status?: string;
+  readonly status: string;
   /** The socket of ioredis. */
   readonly stream?: {
     readonly writable?: boolean;
@@ -30,7 +29,7 @@ export interface RedisClient {
   /** `select`: the database that ioredis has chosen. */
   readonly condition?: { readonly select?: number } | null;
   readonly isCluster?: boolean;
-  readonly options?: ClientOptions;
+  readonly options: ClientOptions;
   evalsha(sha: string, keyCount: number, ...keysAndArgs: (string | number)[]): Promise<unknown>;
   eval(script: string, keyCount: number, ...keysAndArgs: (string | number)[]): Promise<unknown>;
   /** A command that has no method here. */
@@ -67,7 +66,7 @@ export interface RedisPipeline extends Record<
 
 /** Whether it sends now. While ioredis closes a connection it is `ready` all the same, and keeps what it is asked for the next one. */
 export function isReady({ status, stream }: RedisClient): boolean {
-  return status === undefined || (status === 'ready' && stream?.writable !== false);
+  return status === 'ready' && stream?.writable !== false;
 }
 
 /**
@@ -79,32 +78,14 @@ export function disconnect(client: RedisClient): void {
   client.disconnect();
 }
 
-/**
- * Whether it connects again when the server does not know a script, as `reconnectOnError: () => true` says. That answer is of no use then: with 2 it is
- * not even passed on. The function is asked, since only it knows.
- */
-export function resentsUnknownScripts({ options }: RedisClient): boolean {
-  const { reconnectOnError, redisOptions } = Object(options) as OfErrors & { redisOptions?: OfErrors };
-  try {
-    return Boolean((reconnectOnError ?? redisOptions?.reconnectOnError)?.(new Error('NOSCRIPT No matching script. Please use EVAL.')));
-  } catch {
-    return true;
-  }
-}
-
-type OfErrors = { reconnectOnError?: ((error: Error) => unknown) | null };
-
-/**
- * Whether it has ended by itself: it had tried to connect again before. So does one of ioredis for Sentinel that learns of a failover while it connects.
- * One that its owner closes was connected then, or says that it is being closed.
- */
-export function hasGivenUp(client: RedisClient): boolean {
-  const { status, retryAttempts = 0, manuallyClosing } = client as { status?: string; retryAttempts?: number; manuallyClosing?: boolean };
-  return status === 'end' && retryAttempts > 0 && !manuallyClosing;
+/** Overrides for a duplicate of a client, which is to have only these of its options: the others get their defaults. */
+export function only(names: readonly string[], options: object = {}): Record<string, unknown> {
+  const others = Object.keys(options).filter((name) => !names.includes(name));
+  return Object.fromEntries(others.map((name) => [name, undefined]));
 }
 
 export function usesTls({ options }: RedisClient): boolean {
-  const { tls, redisOptions } = Object(options) as ClientOptions & { redisOptions?: ClientOptions };
+  const { tls, redisOptions } = options as ClientOptions & { redisOptions?: ClientOptions };
   return Boolean(tls ?? redisOptions?.tls);
 }
 
@@ -128,15 +109,10 @@ function slotOf(key: string): number {
 
 /** The client of a master of a Cluster. */
 export function nodeAt(client: RedisClient, address: string): RedisClient | undefined {
-  return client.nodes!('master').find(({ options }) => `${options?.host}:${options?.port}` === address);
+  return client.nodes!('master').find(({ options }) => `${options.host}:${options.port}` === address);
 }
 
 /** The master of a Cluster that has the key, and its replicas, as far as the client knows. */
 export function nodesOf({ isCluster, slots, options }: RedisClient, key: string | undefined): readonly string[] | undefined {
-  return isCluster && key !== undefined ? slots?.[slotOf((options?.keyPrefix ?? '') + key)] : undefined;
-}
-
-/** The node of a Cluster that a request was sent to; '': there is one server, or it may be any. */
-export function nodeOf({ nodes }: { readonly nodes?: readonly string[] }): string {
-  return nodes?.[0] ?? '';
+  return isCluster && key !== undefined ? slots?.[slotOf((options.keyPrefix ?? '') + key)] : undefined;
 }

@@ -1,5 +1,4 @@
 import { messageOf, StoreError } from '../../../core/model/errors.js';
-import { duration } from '../../../core/util/clock.js';
 
 const REFUSED = /\b(NOAUTH|WRONGPASS|NOPERM)\b/;
 /** For a Cluster client it passes: it could not follow a key that moves. */
@@ -38,7 +37,7 @@ export function storeErrorOf(cause: unknown, isCluster = false): StoreError {
   const isRedirected = REDIRECTION.test(text);
   const isPassing = PASSING.test(text) || (isCluster && isRedirected);
   const isReply = isAnswer(error);
-  const isFinal = isReply ? !isPassing : REFUSED.test(text) || text.includes('subscriber mode');
+  const isFinal = isReply ? !isPassing : REFUSED.test(text);
   const isMoving = MOVING.test(text) || (isCluster && isRedirected);
   const isRefusal = (isReply && !isMoving) || REFUSED.test(text);
   return new StoreError(`Redis: ${isRefusal ? advised(text) : text}`, {
@@ -62,11 +61,6 @@ export function isRedirection(cause: unknown): boolean {
 /** ioredis says so by an event, and goes on in database 0. */
 export function isOfSelect(cause: unknown): boolean {
   return (cause as { command?: { name?: string } } | undefined)?.command?.name === 'select';
-}
-
-export function strayed(chosen: number, db: number): StoreError | undefined {
-  if (db === chosen) return undefined;
-  return new StoreError(`Redis: the client is in database ${db}, not in ${chosen}. ${NO_DATABASE}`, { transient: false, isRefusal: true });
 }
 
 function advised(text: string): string {
@@ -110,27 +104,12 @@ export function notConnected(within: number, cause: unknown, hasAnswered: boolea
   return unsent(`${message}: ${reason}`, new Error(reason, { cause }));
 }
 
-/** The reason of a lent client that has ended. */
-export const GIVEN_UP =
-  'the client that the store was given has ended by itself, and stays so: call its connect(), or start this process again';
-
 export function closed(): StoreError {
   return new StoreError('The Redis client is closed.', { transient: false, isUnsent: true });
 }
 
-/** Advice where the database of a lent client is not known. */
-export const TELL_DATABASE = 'allow the user CLIENT INFO, by +client|info';
-
-/** The error of a request that is under way when its store is closed. A lent client lives on, so that a release is worth another try. */
+/** The error of a request that is under way when its store is closed. */
 export function cutOff(isUnsent: boolean): StoreError {
   return new StoreError('The Redis store was closed before the reply came.', { transient: true, isUnsent });
 }
 
-/** The warning about a lent client. @param silence milliseconds. @param isReplaced false: nobody knows in which database its locks are. */
-export function silent(silence: number, isReplaced: boolean): string {
-  const problem = `Redis has answered nothing for ${duration(silence)} over the client that the store was given, but answers over a duplicate of it`;
-  const outcome = isReplaced
-    ? 'The store uses the duplicate until it is closed.'
-    : `The store does not use the duplicate, because it does not know the database of the client: ${TELL_DATABASE}.`;
-  return `${problem}: its connection is half open, or the app keeps it busy. ${outcome}`;
-}

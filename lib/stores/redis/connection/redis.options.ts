@@ -4,7 +4,7 @@ import type { ClusterNode, ClusterOptions, RedisOptions } from 'ioredis';
 import { type Check, checkOneOf, checkOptions, defined, integerFrom, ofType, urlWith } from '../../../core/model/check-options.js';
 import { configError } from '../../../core/model/errors.js';
 import { checkClient } from '../../../core/store/check-client.js';
-import type { NodeRedisClient } from './node-redis.client.js';
+import type { NodeRedisClient } from '../node-redis/node-redis.adapter.js';
 import type { RedisClient } from './redis.client.js';
 
 /** Where the server is; exactly one of these. */
@@ -15,8 +15,9 @@ export type RedisConnectionOptions =
     }
   | {
       /**
-       * A client of your own, which is never closed by us: of ioredis (single, Sentinel or Cluster), or for one server of `redis` (node-redis, version 5
-       * or 6). One that is not connected yet is connected with the first request.
+       * A client of your own, of ioredis (single, Sentinel or Cluster), or for one server of `redis` (node-redis, version 5 or 6). It is not used itself:
+       * the store has connections of its own to where it leads to, as the same user, in the same database, with the same `keyPrefix`. What else is set for
+       * it does not count. Of a database that an app chose by `select()` of node-redis nothing is known: give `database` there.
        */
       client: RedisClient | NodeRedisClient;
     }
@@ -96,7 +97,7 @@ export function isNodeRedis(value: unknown): value is NodeRedisClient {
   return [sendCommand, evalSha, destroy].every((method) => typeof method === 'function');
 }
 
-/** Explains why this cannot be the client of a store; `undefined`: it can. By themselves, the others learn of a failover late and repeat requests. */
+/** Explains why this cannot be the client of a store; `undefined`: it can. */
 function problemOf(client: unknown): string | undefined {
   const { evalsha, evalSha } = Object(client) as { evalsha?: unknown; evalSha?: unknown };
   if (typeof evalsha === 'function') return undefined;

@@ -3,8 +3,7 @@ import { isSettledWithin } from '../../../core/util/clock.js';
 import { detached } from '../../../core/util/detached.js';
 import { isReady, nodeAt, type RedisClient } from './redis.client.js';
 import { storeErrorOf } from './redis.errors.js';
-import type { RedisRequest } from './redis.request.js';
-import { DirectScripts, reporting, type ScriptArguments, type ScriptCommand, type ScriptSender } from './script.sender.js';
+import type { RedisRequest, ScriptArguments, ScriptCommand, ScriptSender, SentCommand } from './redis.request.js';
 
 const REDIRECTION = /^(MOVED|ASK) \d+ (\S+)/;
 
@@ -161,7 +160,29 @@ class RedisPipelines implements ScriptSender {
 }
 
 export function senderTo(client: RedisClient, requestTimeout: number, replicas: number): ScriptSender {
-  return client.isCluster || replicas > 0 ? new RedisPipelines(client, requestTimeout, replicas) : new DirectScripts(client);
+  if (client.isCluster || replicas > 0) return new RedisPipelines(client, requestTimeout, replicas);
+  return { send: (_, command, args) => client[command](...args) };
+}
+
+/**
+ * Makes a client, or a pipeline of one, that reports the commands that it makes. A Cluster client sends what was not answered once more, to another node.
+ * By then its caller was rejected long ago, and may have asked for the opposite since.
+ */
+function reporting<T extends object>(sender: T, report: (command: SentCommand) => void): T {
+  const ioredis = sender as T & { sendCommand?(...args: unknown[]): unknown };
+  if (!ioredis.sendCommand) return sender;
+  const sendCommand = (command: SentCommand, ...others: unknown[]): unknown => {
+    report(command);
+    return ioredis.sendCommand!(command, ...others);
+  };
+  // What is a pipeline ioredis does not gather into one with what others send.
+  return Object.create(sender, { sendCommand: { value: sendCommand }, isPipeline: { value: true } }) as T;
+}
+
+/** Lets the command do nothing, whenever it is sent from now on. */
+export function recall(command: SentCommand): void {
+  command.name = 'ping';
+  command.args = [];
 }
 
 function settle(entry: Entry, { failure, reply }: Answer): void {

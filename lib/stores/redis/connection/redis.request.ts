@@ -1,7 +1,6 @@
 import type { StoreError } from '../../../core/model/errors.js';
 import type { TimedRequest } from '../../../core/store/request-deadlines.js';
 import type { RedisClient } from './redis.client.js';
-import type { SentCommand } from './script.sender.js';
 
 /** One request over a `RedisConnection`, which calls `answered` or `failed` once, in time. */
 export interface RedisRequest extends TimedRequest<RedisRequest> {
@@ -22,4 +21,18 @@ export interface RedisRequest extends TimedRequest<RedisRequest> {
   answered(reply: unknown): void;
   /** It is unknown whether the request was applied, unless the error `isUnsent`. */
   failed(error: StoreError): void;
+}
+
+export type ScriptCommand = 'evalsha' | 'eval';
+export type ScriptArguments = [script: string, keyCount: number, ...keysAndArgs: (string | number)[]];
+
+/** A way to send scripts. */
+export interface ScriptSender {
+  send(request: RedisRequest, command: ScriptCommand, args: ScriptArguments): Promise<unknown>;
+}
+
+/** The used part of a `Command` of ioredis. */
+export interface SentCommand {
+  name: string;
+  args: unknown[];
 }

@@ -1,46 +1,154 @@
 import { EventEmitter } from 'node:events';
-import { inTime } from '../../../core/util/clock.js';
-import type { RedisClient, RedisPipeline } from '../connection/redis.client.js';
-import type { NodeRedisClient, PlainClient } from '../connection/node-redis.client.js';
-import { NodeRedisLink } from './node-redis.link.js';
+import { inTime, KEEP_ALIVE } from '../../../core/util/clock.js';
+import { only, type RedisClient, type RedisPipeline } from '../connection/redis.client.js';
 
-type Argument = string | number;
-/** Options of ioredis for a duplicate, as far as they have a meaning here. */
-type Override = { readonly db?: number; readonly connectTimeout?: number };
-type Listener = (...args: unknown[]) => void;
-
-/** Milliseconds, where the lent client has no limit. */
-const LONGEST_CONNECT = 5000;
-
-/** One for all stores of a client, which then carries few listeners of ours. */
-const known = new WeakMap<object, RedisClient>();
-
-/** Makes a client of node-redis one that the store can use. */
-export function adapterOf(client: NodeRedisClient): RedisClient {
-  const adapter = known.get(client) ?? (new LentNodeRedis(client as unknown as PlainClient) as Adapted as RedisClient);
-  known.set(client, adapter);
-  return adapter;
+/** A client of the package `redis`, version 5 or 6: what `createClient` returns. */
+export interface NodeRedisClient {
+  connect(): Promise<unknown>;
+  sendCommand(...args: never[]): Promise<unknown>;
+  evalSha(...args: never[]): Promise<unknown>;
+  destroy(): unknown;
 }
 
-/** The store closes only clients of its own, and subscribes over no other. */
-type Adapted = Omit<RedisClient, 'quit' | 'disconnect' | 'subscribe' | 'unsubscribe'>;
+/** The parts of it that are used. */
+interface PlainClient extends Omit<NodeRedisClient, 'sendCommand'> {
+  /** Put before the keys of typed commands, and by us before those of ours. Only in version 6. */
+  readonly _keyPrefix?: string;
+  readonly isOpen: boolean;
+  readonly isReady: boolean;
+  readonly options?: { readonly database?: number; readonly socket?: { host?: string; port?: number; path?: string; tls?: boolean } };
+  sendCommand(args: readonly string[]): Promise<unknown>;
+  subscribe(channel: string, listener: (message: string, channel: string) => void): Promise<unknown>;
+  unsubscribe(channel: string, listener: (message: string, channel: string) => void): Promise<unknown>;
+  on(event: string, listener: (...args: unknown[]) => void): unknown;
+  unref(): void;
+  duplicate(overrides: object): PlainClient;
+}
 
-/** The commands and events of ioredis that the store uses, over node-redis. It listens to the client only while somebody listens to it. */
-abstract class NodeRedisAdapter implements Adapted {
+type Argument = string | number;
+type Listener = (...args: unknown[]) => void;
+
+/** Where the server is, and who asks it. What its socket has besides is of TLS. */
+const TAKEN = 'socket username password credentialsProvider name database keyPrefix disableClientInfo clientInfoTag'.split(' ');
+
+export function overNodeRedis(client: NodeRedisClient, connectTimeout: number): RedisClient {
+  return new NodeRedisAdapter(client as unknown as PlainClient, connectTimeout);
+}
+
+/**
+ * The commands and events of ioredis that the store uses, over connections of our own to the server of a client of node-redis. Each connection is a
+ * duplicate of that client, since by itself node-redis sends what it could not send over the next one, and version 5 gives the replies of the last one to
+ * what is asked over it. It does not connect again by itself.
+ */
+class NodeRedisAdapter implements RedisClient {
+  readonly options: RedisClient['options'];
   private readonly events = new EventEmitter().setMaxListeners(0);
-  private stopWatching: (() => void) | undefined;
+  private readonly keyPrefix: string;
+  status: 'wait' | 'connecting' | 'ready' | 'end' = 'wait';
+  private client: PlainClient | undefined;
+  /** Whether there is a TCP connection, and that is to be used. */
+  private socket: 'none' | 'open' | 'broken off' = 'none';
+  private isClosed = false;
 
+  /** @param connectTimeout milliseconds, for the TCP connection and for what is asked first. */
   constructor(
-    readonly options: NonNullable<RedisClient['options']>,
-    protected readonly keyPrefix = '',
-  ) {}
+    private readonly lent: PlainClient,
+    private readonly connectTimeout: number,
+  ) {
+    const { options: { socket, database } = {}, _keyPrefix = '' } = lent;
+    this.keyPrefix = _keyPrefix;
+    this.options = { keyPrefix: _keyPrefix, db: database, ...socket };
+  }
 
-  abstract get status(): string;
-  abstract connect(): Promise<unknown>;
-  abstract duplicate(override?: Override): RedisClient;
-  protected abstract send(command: string[]): Promise<unknown>;
-  /** Passes the events of the client on by {@link emit}. The returned function stops. */
-  protected abstract watch(): () => void;
+  async connect(): Promise<void> {
+    this.status = 'connecting';
+    this.socket = 'none';
+    try {
+      await this.open();
+    } catch (error) {
+      this.ended();
+      throw error;
+    }
+  }
+
+  private async open(): Promise<void> {
+    const { lent, connectTimeout } = this;
+    if (this.isClosed) throw new Error('The connection is closed.');
+    const socket = { ...lent.options?.socket, connectTimeout, reconnectStrategy: false, socketTimeout: undefined };
+    const client = lent.duplicate({
+      ...only(TAKEN, lent.options),
+      socket: { ...socket, keepAlive: true, keepAliveInitialDelay: KEEP_ALIVE, noDelay: true },
+      commandOptions: undefined,
+      RESP: 2,
+      maintNotifications: 'disabled',
+      disableOfflineQueue: true,
+    });
+    this.client = client;
+    client.on('connect', () => {
+      this.socket = 'open';
+      if (this.isClosed) this.breakOff();
+    });
+    client.on('ready', () => {
+      this.status = 'ready';
+      // The client of the app decides how long the process lives.
+      client.unref();
+      this.events.emit('ready');
+    });
+    client.on('error', (error) => {
+      if (this.socket !== 'broken off' && this.events.listenerCount('error') > 0) this.events.emit('error', error);
+      if (!client.isOpen) this.ended();
+    });
+    client.on('end', () => this.ended());
+    const connecting = client.connect().catch((error: unknown) => {
+      throw this.socket === 'broken off' ? new Error('The connection was broken off.') : error;
+    });
+    // Once for the TCP connection, which node-redis limits, and once for what it asks the server.
+    await inTime(2 * connectTimeout, connecting, () => {
+      this.breakOff();
+      return new Error(`The server did not answer within ${connectTimeout} ms.`);
+    });
+  }
+
+  /**
+   * Destroyed before it is connected, node-redis would connect all the same: then it is destroyed as soon as it is. Destroyed while it makes itself known
+   * to the server, it goes on to fail with a TypeError of its own, which tells nobody anything.
+   */
+  private breakOff(): void {
+    if (this.socket !== 'open' || !this.client?.isOpen) return;
+    this.socket = 'broken off';
+    this.client.destroy();
+  }
+
+  private ended(): void {
+    if (this.status === 'end') return;
+    const wasReady = this.status === 'ready';
+    this.status = 'end';
+    if (wasReady) this.events.emit('close');
+    this.events.emit('end');
+  }
+
+  async quit(): Promise<void> {
+    this.disconnect();
+  }
+
+  disconnect(reconnect = false): void {
+    if (reconnect) return this.breakOff();
+    this.isClosed = true;
+    this.breakOff();
+    this.ended();
+  }
+
+  async subscribe(channel: string): Promise<unknown> {
+    return this.client?.subscribe(channel, this.onMessage);
+  }
+
+  async unsubscribe(channel: string): Promise<unknown> {
+    return this.client?.unsubscribe(channel, this.onMessage);
+  }
+
+  duplicate(): NodeRedisAdapter {
+    return new NodeRedisAdapter(this.lent, this.connectTimeout);
+  }
 
   evalsha(sha: string, keyCount: number, ...keysAndArgs: Argument[]): Promise<unknown> {
     return this.send(this.script('EVALSHA', sha, keyCount, keysAndArgs));
@@ -80,190 +188,30 @@ abstract class NodeRedisAdapter implements Adapted {
 
   on(event: string, listener: Listener): this {
     this.events.on(event, listener);
-    this.stopWatching ??= this.watch();
     return this;
   }
 
   off(event: string, listener: Listener): this {
     this.events.off(event, listener);
-    if (this.events.eventNames().length > 0) return this;
-    this.stopWatching?.();
-    this.stopWatching = undefined;
     return this;
-  }
-
-  protected emit(event: string, ...args: unknown[]): void {
-    if (event !== 'error' || this.events.listenerCount('error') > 0) this.events.emit(event, ...args);
   }
 
   private script(command: string, script: string, keyCount: number, keysAndArgs: readonly Argument[]): string[] {
     return [command, script, String(keyCount), ...keysAndArgs.map((one, index) => (index < keyCount ? this.keyPrefix : '') + one)];
   }
-}
 
-/** A client that the app lends. */
-class LentNodeRedis extends NodeRedisAdapter {
-  private readonly link: NodeRedisLink;
-  private hasBeenReady: boolean;
-  /** More than 0: it has ended by itself, as ioredis counts. */
-  retryAttempts = 0;
-
-  constructor(private readonly client: PlainClient) {
-    const { host, port, path, tls } = client.options?.socket ?? {};
-    super({ keyPrefix: client._keyPrefix ?? '', db: client.options?.database, host, port, path, tls }, client._keyPrefix);
-    this.hasBeenReady = client.isReady || client.socketEpoch > 0;
-    this.link = new NodeRedisLink(client, (event, error) => {
-      this.hasBeenReady ||= event === 'ready';
-      if (event === 'end' || event === 'ready') this.retryAttempts = error === undefined ? 0 : 1;
-      // A client that could not connect may be connected once more.
-      if (event !== 'end' || this.hasBeenReady) this.emit(event, error);
-    });
-  }
-
-  get status(): string {
-    if (this.link.isReady) return 'ready';
-    if (this.client.isOpen) return 'connecting';
-    return this.hasBeenReady ? 'end' : 'wait';
-  }
-
-  connect(): Promise<unknown> {
-    return this.client.connect();
-  }
-
-  duplicate(override?: Override): NodeRedisDuplicate {
-    return new NodeRedisDuplicate(this.client, this.options, override);
-  }
-
-  protected send(command: string[]): Promise<unknown> {
-    return this.link.send(command);
-  }
-
-  protected watch(): () => void {
-    return this.link.watch();
-  }
-}
-
-/** A connection of our own to the server of a client that is lent. Once it has ended it may be connected again, which it does not do by itself. */
-class NodeRedisDuplicate extends NodeRedisAdapter implements RedisClient {
-  status: 'wait' | 'connecting' | 'ready' | 'end' = 'wait';
-  private link: NodeRedisLink | undefined;
-  readonly condition: RedisClient['condition'];
-  private isConnected = false;
-  private isClosed = false;
-  /** node-redis, destroyed while it makes itself known to the server, goes on to fail with a TypeError of its own, which tells nobody anything. */
-  private isBrokenOff = false;
-
-  /** @param original the client whose settings it shares. */
-  constructor(
-    private readonly original: PlainClient,
-    options: NonNullable<RedisClient['options']>,
-    private readonly override: Override = {},
-  ) {
-    super(options, options.keyPrefix);
-    this.condition = { select: override.db };
-  }
-
-  async connect(): Promise<void> {
-    this.status = 'connecting';
-    this.isConnected = this.isBrokenOff = false;
+  /** Sends now, or not at all. */
+  private async send(command: string[]): Promise<unknown> {
+    const { client } = this;
+    if (!client?.isReady) throw new Error('The connection to Redis is not ready.');
     try {
-      await this.open();
-    } catch (error) {
-      this.ended();
-      throw error;
-    }
-  }
-
-  private async open(): Promise<void> {
-    const { original } = this;
-    if (this.isClosed) throw new Error('The connection is closed.');
-    const { db, connectTimeout = original.options?.socket?.connectTimeout || LONGEST_CONNECT } = this.override;
-    const client = original.duplicate({
-      ...(db !== undefined && { database: db }),
-      // Everything that it says is in the other options.
-      url: undefined,
-      // Nothing is asked of it, so that its silence is no sign of a broken connection.
-      socket: { ...original.options?.socket, connectTimeout, reconnectStrategy: false, socketTimeout: undefined },
-      pingInterval: undefined,
-      readonly: false,
-      clientSideCache: undefined,
-      emitInvalidate: undefined,
-    });
-    this.link = new NodeRedisLink(client, (event, error) => {
-      if (event === 'end') return this.ended();
-      if (event === 'ready') this.status = 'ready';
-      if (event !== 'error' || !this.isBrokenOff) this.emit(event, error);
-    });
-    this.link.watch();
-    client.on('connect', () => {
-      this.isConnected = true;
-      if (this.isClosed) this.breakOff();
-    });
-    const connecting = client.connect().catch((error: unknown) => {
-      throw this.isBrokenOff ? new Error('The connection was broken off.') : error;
-    });
-    // Once for the TCP connection, which node-redis limits, and once for what it asks the server.
-    await inTime(2 * connectTimeout, connecting, () => {
-      this.breakOff();
-      return new Error(`The server did not answer within ${connectTimeout} ms.`);
-    });
-  }
-
-  /** Destroyed before it is connected, node-redis would connect all the same: then it is destroyed as soon as it is. */
-  private breakOff(): void {
-    const { link } = this;
-    if (!this.isConnected || !link?.client.isOpen) return;
-    this.isBrokenOff = true;
-    link.client.destroy();
-  }
-
-  private ended(): void {
-    if (this.status === 'end') return;
-    this.status = 'end';
-    this.emit('end');
-  }
-
-  async quit(): Promise<void> {
-    this.disconnect();
-  }
-
-  disconnect(reconnect = false): void {
-    if (reconnect) return this.breakOff();
-    if (this.isClosed) return;
-    this.isClosed = true;
-    this.breakOff();
-    this.ended();
-  }
-
-  async subscribe(channel: string): Promise<unknown> {
-    this.link?.client.unref();
-    return this.link?.client.subscribe(channel, this.onMessage);
-  }
-
-  async unsubscribe(channel: string): Promise<unknown> {
-    return this.link?.client.unsubscribe(channel, this.onMessage);
-  }
-
-  duplicate(override?: Override): NodeRedisDuplicate {
-    return new NodeRedisDuplicate(this.original, this.options, { db: this.override.db, ...override });
-  }
-
-  protected async send(command: string[]): Promise<unknown> {
-    const { link } = this;
-    if (!link) throw new Error('The connection is not open.');
-    try {
-      return await link.send(command);
+      return await client.sendCommand(command);
     } catch (error) {
       // The master is another one now: the next connection leads to it.
-      if (String((error as Error).message).startsWith('READONLY') && link.client.isOpen) link.client.destroy();
+      if (String((error as Error).message).startsWith('READONLY') && client.isOpen) client.destroy();
       throw error;
     }
   }
 
-  /** It listens as long as it lives: the client is our own. */
-  protected watch(): () => void {
-    return () => undefined;
-  }
-
-  private readonly onMessage = (message: string, channel: string): void => this.emit('message', channel, message);
+  private readonly onMessage = (message: string, channel: string): void => void this.events.emit('message', channel, message);
 }

@@ -25,15 +25,14 @@ export async function redisChecks(connection: RedisConnection): Promise<DoctorCh
 }
 
 /** Where the store looks for its keys: what two processes must have in common. It has no user and no password. */
-function placeOf({ client: { options = {} }, facts, keyPrefix }: RedisConnection, masters: readonly RedisClient[]): string {
-  const { host = 'localhost', port = 6379, path, sentinels, name } = options;
-  const db = facts.database ?? options.db ?? 0;
+function placeOf({ client: { options }, keyPrefix }: RedisConnection, masters: readonly RedisClient[]): string {
+  const { host = 'localhost', port = 6379, path, sentinels, name, db = 0 } = options;
   const prefix = keyPrefix && `, keyPrefix ${JSON.stringify(keyPrefix)}`;
   const listed = (all: readonly ClientOptions[]): string => {
     const addresses = all.map(({ host = 'localhost', port = 26_379 }) => addressOf(host, port)).sort();
     return `${addresses.slice(0, MOST_LISTED).join(', ')}${addresses.length > MOST_LISTED ? ', …' : ''}`;
   };
-  if (masters.length > 0) return `at a Cluster of ${masters.length}, ${listed(masters.map((master) => master.options ?? {}))}${prefix}`;
+  if (masters.length > 0) return `at a Cluster of ${masters.length}, ${listed(masters.map((master) => master.options))}${prefix}`;
   if (sentinels) return `at the master "${name}" of sentinels ${listed(sentinels)}, database ${db}${prefix}`;
   return `at ${path ?? addressOf(host, port)}/${db}${prefix}`;
 }
@@ -62,9 +61,7 @@ async function serverChecks(connection: RedisConnection, node?: RedisClient): Pr
   };
   /** @throws where the server has no such setting, or hides it. */
   const setting = async (name: string): Promise<string> => {
-    const reply = await call('CONFIG', 'GET', name);
-    // A map, if the client of the app makes one of it.
-    const value = Array.isArray(reply) ? (reply as unknown[])[1] : (Object(reply) as Record<string, unknown>)[name];
+    const [, value] = (await call('CONFIG', 'GET', name)) as unknown[];
     if (typeof value !== 'string') throw new Error(`CONFIG GET hides ${name}`);
     return value;
   };

@@ -3,8 +3,7 @@ import { LinkedEntry } from '../../../core/util/linked-list.js';
 import type { RedisClient } from '../connection/redis.client.js';
 import { storeErrorOf } from '../connection/redis.errors.js';
 import { Unacknowledged } from '../connection/redis.pipelines.js';
-import type { RedisRequest } from '../connection/redis.request.js';
-import type { ScriptArguments } from '../connection/script.sender.js';
+import type { RedisRequest, ScriptArguments } from '../connection/redis.request.js';
 import { listOf } from '../redis.replies.js';
 import type { RedisScript } from './redis.script.js';
 

@@ -103,15 +103,15 @@ export class RedisWakeUps extends Inbox {
 
 /** Messages between processes. */
 function busOf(redis: RedisConnection, connection: string, open: TopicBusOptions['open']): TopicBus {
-  const { isCluster, options } = redis.client;
-  // The database of the options: a duplicate has the one that the app has selected.
-  const db = (!isCluster && options?.db) || 0;
   return new TopicBus({
     connection,
     open,
     requestTimeout: redis.requestTimeout,
     // Redis delivers messages to the clients of all databases.
-    channelOf: (topic) => BUS + topic + (db === 0 && redis.keyPrefix === '' ? '' : `@${db}:${redis.keyPrefix}`),
+    channelOf(topic) {
+      const { db = 0 } = redis.client.options;
+      return BUS + topic + (db === 0 && redis.keyPrefix === '' ? '' : `@${db}:${redis.keyPrefix}`);
+    },
     // A node of a Cluster counts its own listeners only.
     async publish(channel, text) {
       const count = integerOf(await redis.request((client) => client.publish(channel, text)));
@@ -182,7 +182,6 @@ class Subscriber implements InboxConnection {
   private async subscribe(): Promise<void> {
     try {
       await this.client.connect();
-      // The client that it was made from decides how long the process lives.
       this.client.stream?.unref?.();
       await this.client.subscribe(this.inbox);
       await this.bus.connected((verb, channel) => this.client[verb](channel));

@@ -20,8 +20,6 @@ export interface RedisStageParts {
   proxies: TcpProxy[];
   keyPrefix: string;
   replicaAcks: number;
-  /** whether lent clients do not connect again by themselves */
-  lentEnd: boolean;
   /** says by how many ms the clocks of the servers are wrong */
   setClock?: (ms: number) => void;
 }
@@ -77,9 +75,9 @@ export class RedisStage implements Stage {
   }
 
   place(slot: number): RedisPlace {
-    const { keyPrefix, sentinel, replicaAcks, lentEnd } = this.parts;
+    const { keyPrefix, sentinel, replicaAcks } = this.parts;
     const options = { username: 'worker', password: 'secret', ...(keyPrefix === '' ? {} : { keyPrefix }) };
-    if (!sentinel) return { connection: { ...this.proxies[slot]!.connection, ...options }, replicaAcks, lentEnd };
+    if (!sentinel) return { connection: { ...this.proxies[slot]!.connection, ...options }, replicaAcks };
     return { connection: options, sentinels: { name: MASTER, sentinels: [{ host: '127.0.0.1', port: sentinel.port! }] } };
   }
 

@@ -26,5 +26,5 @@ export async function startStage({ groups: wanted, slots, random }: StageOptions
     proxies.push(await startProxy({ port: master.port! }, () => jitter.next()));
   }
   const keyPrefix = random.chance(0.4) ? 'chaos:' : '';
-  return new RedisStage({ master, replica, sentinel, proxies, keyPrefix, setClock: clock?.set, replicaAcks, lentEnd: needs('lent') });
+  return new RedisStage({ master, replica, sentinel, proxies, keyPrefix, setClock: clock?.set, replicaAcks });
 }

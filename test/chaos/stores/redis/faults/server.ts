@@ -42,7 +42,6 @@ export const serverFaults = (aim: Aim): Fault[] => [
       await scene.pause(strike.duration);
     },
   },
-  command(aim, 'lent clients end', ['CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes'], 'lent'),
   command(aim, 'clients killed', ['CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes']),
   command(aim, 'subscribers killed', ['CLIENT', 'KILL', 'TYPE', 'pubsub']),
   command(aim, 'scripts forgotten', ['SCRIPT', 'FLUSH']),
