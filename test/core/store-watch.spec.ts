@@ -24,7 +24,7 @@ function open() {
     if (database.isReplica && (database.refusesAll || !key.endsWith(':health')))
       throw new StoreError('Stranger: a replica now.', { transient: true, isRefusal: true });
   };
-  const troubles = new Set<(remedy?: string) => void>();
+  const troubles = new Set<() => void>();
   const store: LockStore = {
     ...recordStore(new MapTable(new MapData(), { before })),
     onTrouble(listener) {
@@ -34,7 +34,7 @@ function open() {
   };
   const locks = new Locks(store, { logger, shutdownTimeout: 0 });
   opened.push(locks);
-  const trouble = (remedy?: string) => troubles.forEach((listener) => listener(remedy));
+  const trouble = () => troubles.forEach((listener) => listener());
   return { locks, lines, database, trouble, troubles, fail: () => locks.acquire('key', { waitTimeout: 0 }).catch(() => undefined) };
 }
 

@@ -60,7 +60,6 @@ function storeOf(options: RedisStoreOptions): LockStore {
     },
     async close() {
       wakeUps.close();
-      uptime.forget();
       await Promise.all([...new Set([acked, connection])].map((each) => each.close()));
     },
   };

@@ -9,7 +9,7 @@ export interface Sample {
   heap: number;
   /** all that keeps the process alive: sockets, timers, requests */
   handles: number;
-  /** of the client that is lent to the store */
+  /** of the client that the store uses */
   listeners: number;
   /** channels with a subscriber at the server */
   subscriptions: number;
@@ -21,7 +21,7 @@ export const MEASURES = ['heap', 'handles', 'listeners', 'subscriptions', 'keys'
 export type Measure = (typeof MEASURES)[number];
 
 /** @param admin a connection that no lock uses */
-export async function takeSample(at: number, admin: Redis, lent: Redis): Promise<Sample> {
+export async function takeSample(at: number, admin: Redis, used: Redis): Promise<Sample> {
   const [keys, latches, channels] = await Promise.all([admin.dbsize(), admin.keys(`${LATCH}*`), admin.pubsub('CHANNELS')]);
   // Twice: what the first one finalizes the second one frees.
   globalThis.gc?.();
@@ -31,7 +31,7 @@ export async function takeSample(at: number, admin: Redis, lent: Redis): Promise
     at,
     heap: process.memoryUsage().heapUsed / 2 ** 20,
     handles: process.getActiveResourcesInfo().length,
-    listeners: lent.eventNames().reduce((sum, name) => sum + lent.listenerCount(name), 0),
+    listeners: used.eventNames().reduce((sum, name) => sum + used.listenerCount(name), 0),
     subscriptions: channels.length,
     keys: keys - latches.length,
   };

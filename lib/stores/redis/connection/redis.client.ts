@@ -46,8 +46,6 @@ export interface RedisClient {
   duplicate(override?: object, overrideOfCluster?: object): RedisClient;
   /** Commands that go in one write, over one connection: that of the first key on Cluster. */
   pipeline(): RedisPipeline;
-  publish(channel: string, message: string): Promise<unknown>;
-  pubsub(subcommand: 'NUMSUB', channel: string): Promise<unknown>;
   subscribe(channel: string): Promise<unknown>;
   /** Ends what `subscribe` began. */
   unsubscribe(channel: string): Promise<unknown>;

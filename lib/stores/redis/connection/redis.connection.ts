@@ -3,7 +3,7 @@ import { RequestDeadlines } from '../../../core/store/request-deadlines.js';
 import { after, now } from '../../../core/util/clock.js';
 import { detached } from '../../../core/util/detached.js';
 import { disconnect, isReady, nodesOf, type RedisClient, usesTls } from './redis.client.js';
-import { asUnsent, closed, cutOff, isAnswer, isOfSelect, isRedirection, notConnected, storeErrorOf } from './redis.errors.js';
+import { asUnsent, closed, isAnswer, isOfSelect, isRedirection, notConnected, storeErrorOf } from './redis.errors.js';
 import { recall, senderTo } from './redis.pipelines.js';
 import type { RedisRequest, ScriptSender } from './redis.request.js';
 
@@ -78,7 +78,7 @@ export class RedisConnection {
     // After a QUIT, one of ioredis for Sentinel is still connected to the sentinels.
     if (!hasQuit || !client.isCluster) disconnect(client);
     this.state = 'closed';
-    for (const request of this.requests.open) this.fail(request, cutOff(!request.isSent));
+    for (const request of this.requests.open) this.fail(request, closed(!request.isSent));
   }
 
   private dispatch(request: RedisRequest, at: number, isWhole = false): void {

@@ -104,12 +104,7 @@ export function notConnected(within: number, cause: unknown, hasAnswered: boolea
   return unsent(`${message}: ${reason}`, new Error(reason, { cause }));
 }
 
-export function closed(): StoreError {
-  return new StoreError('The Redis client is closed.', { transient: false, isUnsent: true });
-}
-
-/** The error of a request that is under way when its store is closed. */
-export function cutOff(isUnsent: boolean): StoreError {
-  return new StoreError('The Redis store was closed before the reply came.', { transient: true, isUnsent });
+export function closed(isUnsent = true): StoreError {
+  return new StoreError('The Redis store is closed.', { transient: false, isUnsent });
 }
 

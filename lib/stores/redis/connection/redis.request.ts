@@ -11,8 +11,6 @@ export interface RedisRequest extends TimedRequest<RedisRequest> {
   nodes?: readonly string[];
   /** The command that was sent last for it, where the client may send it again. */
   command?: SentCommand;
-  /** The hash of its script, if it is one. */
-  readonly sha?: string;
   /** Whether it does no harm after its caller was rejected. */
   readonly mayBeLate?: boolean;
   /** @param isWhole the server may not know the script: send its text. */

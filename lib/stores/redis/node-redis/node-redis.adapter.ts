@@ -164,14 +164,6 @@ class NodeRedisAdapter implements RedisClient {
     return this.send([command, ...args.map((one, index) => (hasKey && index === 0 ? this.keyPrefix : '') + one)]);
   }
 
-  publish(channel: string, message: string): Promise<unknown> {
-    return this.call('PUBLISH', channel, message);
-  }
-
-  pubsub(subcommand: 'NUMSUB', channel: string): Promise<unknown> {
-    return this.call('PUBSUB', subcommand, channel);
-  }
-
   pipeline(): RedisPipeline {
     const commands: string[][] = [];
     return {

@@ -5,7 +5,7 @@ const CHANNELS = 'nestjs-distributed-lock:';
 /** The commands from `type` on are for read/write locks, semaphores and latches. */
 const LOCKS = words(
   'eval evalsha publish subscribe unsubscribe info time exists get mget set del pttl pexpire zadd zpopmin zrange zrank zrem zscore',
-  'zrevrangebyscore pubsub|numsub client|info type pexpireat zrangebyscore zrevrange hexists hmget hset hincrby hdel hgetall',
+  'zrevrangebyscore pubsub|numsub type pexpireat zrangebyscore zrevrange hexists hmget hset hincrby hdel hgetall',
 );
 const LOOKS = words(
   'eval evalsha info time type get strlen pttl zcard zcount zrange zrangebyscore zscore hget hexists hkeys pubsub|numsub publish subscribe',

@@ -38,10 +38,6 @@ export class ScriptRequest extends LinkedEntry<RedisRequest> implements RedisReq
     return this.calls[0]!.key;
   }
 
-  get sha(): string {
-    return this.script.sha;
-  }
-
   get mayBeLate(): boolean {
     return this.script.mayBeLate;
   }

@@ -75,12 +75,12 @@ export class RedisWakeUps extends Inbox {
   protected async echo(owner: string): Promise<boolean> {
     const { redis, inbox } = this;
     if (redis.client.isCluster) {
-      await redis.request((client) => client.publish(inbox, owner));
+      await redis.request((client) => client.call('publish', inbox, owner));
       return true;
     }
     const [counts] = await Promise.all([
-      redis.request((client) => client.pubsub('NUMSUB', inbox)).catch(unknownIfRefused),
-      redis.request((client) => client.publish(inbox, owner)),
+      redis.request((client) => client.call('pubsub', 'NUMSUB', inbox)).catch(unknownIfRefused),
+      redis.request((client) => client.call('publish', inbox, owner)),
     ]);
     return Number((counts as unknown[])[1]) > 0;
   }
@@ -114,7 +114,7 @@ function busOf(redis: RedisConnection, connection: string, open: TopicBusOptions
     },
     // A node of a Cluster counts its own listeners only.
     async publish(channel, text) {
-      const count = integerOf(await redis.request((client) => client.publish(channel, text)));
+      const count = integerOf(await redis.request((client) => client.call('publish', channel, text)));
       return redis.client.isCluster ? Infinity : count;
     },
   });
