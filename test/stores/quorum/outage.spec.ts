@@ -22,6 +22,15 @@ describe('a minority of the servers', () => {
     await Promise.all(proxies.map((proxy) => proxy.heal()));
     await setting.expectLocksWork(one, other);
   });
+
+  it('that is away leaves a lease that can be checked', async () => {
+    const proxies = await setting.proxies();
+    const locks = setting.open(patient, proxies.map(setting.store));
+    const lease = await locks.acquire(setting.newKey(), long);
+    for (const proxy of proxies.slice(0, 2)) (proxy.refuse(), proxy.cut());
+    const { mutex } = locks.store;
+    await eventually(async () => expect(await mutex.check({ key: lease.key, owner: lease.owner })).toMatchObject({ state: 'held' }));
+  });
 });
 
 describe.each(['killed', 'silent'])('a member that is %s', (how) => {
