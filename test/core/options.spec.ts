@@ -120,7 +120,7 @@ describe('an option of redisStore', () => {
     ['sentinels', { sentinels, name: 'main' }],
     ['sentinels and options', { sentinels, name: 'main', options: { db: 1 } }],
   ])('may be %s, and nothing connects yet', async (_what, given) => {
-    const store = redisStore(given as unknown as RedisStoreOptions);
+    const store = redisStore(given);
     expect(store.name).toBe('redis');
     await store.close();
   });

@@ -148,7 +148,9 @@ it('an app says at its start where its locks are, which tells it from those that
   const client = server.client({ ...options, keyPrefix: 'b:', lazyConnect: true });
   expect(await lines({ client }, 'shop:')).toContain(` at ${at}/2, keyPrefix "b:", namespace "shop:", answers in `);
   const keyPrefix = canPrefix('c:') ? 'c:' : undefined;
-  expect(await lines({ client: nodeRedisClient({ ...options, keyPrefix }) })).toContain(` at ${at}/2${keyPrefix ? ', keyPrefix "c:",' : ''} answers in `);
+  expect(await lines({ client: nodeRedisClient({ ...options, keyPrefix }) })).toContain(
+    ` at ${at}/2${keyPrefix ? ', keyPrefix "c:",' : ''} answers in `,
+  );
 });
 
 it('writes no key without the probe, and those of the probe are free', async () => {

@@ -10,11 +10,11 @@ export const isIoredis = clientName === 'ioredis';
 
 // What is used here is the same in both versions.
 const packages = { 'node-redis': five, 'node-redis-6': six as unknown as typeof five };
-export const nodeRedis = packages[clientName === 'ioredis' ? 'node-redis' : clientName];
+const nodeRedis = packages[clientName === 'ioredis' ? 'node-redis' : clientName];
 
 /** A client of node-redis, from options of ioredis. A store never connects it, so that it need not be closed. */
 export function nodeRedisClient(options: RedisOptions): ReturnType<typeof five.createClient> {
-  return nodeRedis.createClient(optionsOf(options)) as ReturnType<typeof five.createClient>;
+  return nodeRedis.createClient(optionsOf(options));
 }
 
 /** What ioredis calls so in the words of node-redis. */

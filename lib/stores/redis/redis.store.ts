@@ -12,8 +12,7 @@ import { RedisWakeUps } from './waiting/redis.wakeups.js';
 import { sharingDrivers } from './sharing.driver.js';
 
 export type { RedisClient };
-export type { NodeRedisClient } from './node-redis/node-redis.adapter.js';
-export type { RedisConnectionOptions, RedisStoreOptions } from './connection/redis.options.js';
+export type { NodeRedisClient, RedisConnectionOptions, RedisStoreOptions } from './connection/redis.options.js';
 
 /**
  * Locks on Redis 7.0 or later, or Valkey. It connects with the first request.

@@ -27,7 +27,10 @@ describe('a minority of the servers', () => {
     const proxies = await setting.proxies();
     const locks = setting.open(patient, proxies.map(setting.store));
     const lease = await locks.acquire(setting.newKey(), long);
-    for (const proxy of proxies.slice(0, 2)) (proxy.refuse(), proxy.cut());
+    for (const proxy of proxies.slice(0, 2)) {
+      proxy.refuse();
+      proxy.cut();
+    }
     const { mutex } = locks.store;
     await eventually(async () => expect(await mutex.check({ key: lease.key, owner: lease.owner })).toMatchObject({ state: 'held' }));
   });

@@ -5,6 +5,7 @@ import { Redis as Iovalkey } from 'iovalkey';
 import { LockConfigError, Locks } from 'nestjs-distributed-lock/core';
 import { type NodeRedisClient, type RedisClient, redisStore } from 'nestjs-distributed-lock/redis';
 import type { EventEmitter } from 'node:events';
+import { connect } from 'node:net';
 import * as five from 'redis';
 import * as six from 'redis-v6';
 import { eventually } from '../../support/eventually.js';
@@ -81,7 +82,13 @@ async function ofNodeRedis({ createClient }: typeof five): Promise<Given> {
   client.on('error', () => undefined);
   single.finally(() => client.destroy());
   await client.connect();
-  return { client: client as NodeRedisClient & EventEmitter, setting: single, keys: [KEY], proxies: [proxy], renew: (other) => void (password = other) };
+  return {
+    client: client as NodeRedisClient & EventEmitter,
+    setting: single,
+    keys: [KEY],
+    proxies: [proxy],
+    renew: (other) => void (password = other),
+  };
 }
 
 const CLIENTS: [string, () => Promise<Given>][] = [
@@ -113,7 +120,7 @@ describe.each(CLIENTS)('a store that is given a client of %s', (_, make) => {
 
   it('gives each kind of lock, also once it was closed, and leaves the client as it is (G7)', async () => {
     const { open, client, setting, proxies } = await opened();
-    await eventually(() => 'status' in client ? client.status === 'ready' : true);
+    await eventually(() => ('status' in client ? client.status === 'ready' : true));
     const [before, connections] = [listenersOf(client), proxies.map((proxy) => proxy.connections)];
     for (const round of [1, 2]) {
       const locks = open();
@@ -156,7 +163,7 @@ describe.each(CLIENTS)('a store that is given a client of %s', (_, make) => {
       for (const key of keys) await locks.using(key, () => undefined, { ...woken, retryInterval: 100 });
     }
     // The inbox logs in, too.
-    const holder = await setting.overIoredis({ client: single === setting ? single.client() : (setting.redis as never) }).acquire(keys[0]!, woken);
+    const holder = await setting.overIoredis({ client: single === setting ? single.client() : setting.redis }).acquire(keys[0]!, woken);
     const waiting = locks.acquire(keys[0]!, woken);
     await eventually(() => locks.store.mutex.wakeUps!.isOpen);
     await holder.release();
@@ -167,16 +174,25 @@ describe.each(CLIENTS)('a store that is given a client of %s', (_, make) => {
 describe.each(CLIENTS.filter(([name]) => !/ for /.test(name)))('a store that is given a client of %s', (_, make) => {
   it('sends nothing over it, also when its server is killed and started again', async () => {
     const { client, setting, proxies } = await make();
-    const heard: string[] = [];
+    let heard = '';
     const watch = async () => {
-      const monitor = await setting.client().monitor();
-      setting.finally(() => monitor.disconnect());
-      monitor.on('monitor', (_time: string, args: string[], source: string) => void heard.push(`${source} ${args[0]}`));
+      // By itself: ioredis takes what comes first for a reply.
+      const monitor = connect(setting.server.port!, '127.0.0.1')
+        .setEncoding('utf8')
+        .on('data', (text: string) => void (heard += text));
+      setting.finally(() => monitor.destroy());
+      monitor.on('error', () => undefined).write('MONITOR\r\n');
+      await eventually(() => heard.includes('+OK'));
     };
     const named = async () => {
-      const name = 'call' in client ? client.call('CLIENT', 'SETNAME', 'of-the-app') : client.sendCommand(['CLIENT', 'SETNAME', 'of-the-app'] as never);
+      const name =
+        'call' in client
+          ? client.call('CLIENT', 'SETNAME', 'of-the-app')
+          : client.sendCommand(['CLIENT', 'SETNAME', 'of-the-app'] as never);
       await name.catch(() => undefined);
-      const line = String(await setting.redis.client('LIST')).split('\n').find((each) => each.includes('name=of-the-app'));
+      const line = String(await setting.redis.client('LIST'))
+        .split('\n')
+        .find((each) => each.includes('name=of-the-app'));
       expect(line).toBeDefined();
       return / addr=(\S+)/.exec(line!)![1]!;
     };
@@ -184,11 +200,11 @@ describe.each(CLIENTS.filter(([name]) => !/ for /.test(name)))('a store that is 
     const other = setting.overIoredis({ client, requestTimeout: REQUEST_TIMEOUT });
     for (let round = 0; round < 2; round++) {
       const address = await eventually(named);
-      heard.length = 0;
+      heard = '';
       await watch();
       await usesEveryVerb(locks, other, KEY);
-      expect(heard.some((each) => /evalsha/i.test(each))).toBe(true);
-      expect(heard.filter((each) => each.startsWith(`${address} `))).toEqual([]);
+      expect(heard).toMatch(/evalsha/i);
+      expect(heard).not.toContain(`${address}]`);
       if (round > 0) break;
       await setting.server.kill();
       await setting.server.restart();
@@ -253,7 +269,10 @@ describe('a store gives each kind of lock where its client', () => {
     ['is of node-redis, and is closed', async () => connected(nodeRedis()).then((client) => (client.destroy(), client))],
     ['is of node-redis, and has no offline queue', async () => nodeRedis({ disableOfflineQueue: true })],
     ['is of node-redis, and speaks RESP 3', async () => nodeRedis({ RESP: 3, commandOptions: { typeMapping: { [MAP]: Map } } })],
-    ['is of node-redis, and gets Buffers', async () => nodeRedis({ commandOptions: { typeMapping: { [BLOB_STRING]: Buffer, [NUMBER]: String } } })],
+    [
+      'is of node-redis, and gets Buffers',
+      async () => nodeRedis({ commandOptions: { typeMapping: { [BLOB_STRING]: Buffer, [NUMBER]: String } } }),
+    ],
     ['is of node-redis, and is a view with other types', async () => nodeRedis().withTypeMapping({ [BLOB_STRING]: Buffer })],
     ['is of node-redis, and has a pingInterval', async () => nodeRedis({ pingInterval: 1, socket: { socketTimeout: 5 } })],
     [
@@ -284,7 +303,10 @@ describe('a store gives each kind of lock where its client', () => {
   it('is closed by its app in the middle (G4)', async () => {
     const [client, other] = [ioredis(), await connected(nodeRedis())];
     await client.ping();
-    for (const [given, close] of [[client, () => client.quit()], [other, () => other.close()]] as const) {
+    for (const [given, close] of [
+      [client, () => client.quit()],
+      [other, () => other.close()],
+    ] as const) {
       const locks = single.overIoredis({ client: given as never, requestTimeout: 5_000 });
       const lease = await locks.acquire(KEY, { keyTimeout: 6_000 });
       const end = endOf(lease);
@@ -306,7 +328,7 @@ describe('the database of a store', () => {
 
   it('is that of the options of its client', async () => {
     await expectIn(3, single.client({ db: 3, lazyConnect: true }));
-    await expectIn(4, five.createClient({ ...{ socket: single.server.connection as never }, database: 4 }) as never);
+    await expectIn(4, five.createClient({ ...{ socket: single.server.connection as never }, database: 4 }));
   });
 
   it('is the one that an app has selected over ioredis by the time of its first Locks, and stays that one', async () => {
@@ -333,7 +355,9 @@ it.each([
 ])('a client that %s is a LockConfigError that says what to pass', (_, make) => {
   const store = () => redisStore({ client: make() as never });
   expect(store).toThrow(LockConfigError);
-  expect(store).toThrow(/^redisStore: "client" cannot make a duplicate of itself .*: pass the client that it was made from, or .*\{ url \}/);
+  expect(store).toThrow(
+    /^redisStore: "client" cannot make a duplicate of itself .*: pass the client that it was made from, or .*\{ url \}/,
+  );
 });
 
 function fail(message: string): never {

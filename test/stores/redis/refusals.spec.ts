@@ -33,19 +33,19 @@ describe('a server that refuses for good', () => {
   });
 
   it.each([
-      ['NOAUTH', 'no password', () => ({ ...setting.server.connection, password: undefined })],
-      ['WRONGPASS', 'a wrong password', () => ({ ...setting.server.connection, password: 'guess' })],
-      ['NOPERM', 'no right to run scripts', () => as('no-scripts')],
-      ['NOPERM', 'no right to the key', () => as('no-keys')],
-      ['NOPERM', 'a right to run known scripts only', () => as('no-eval')],
-    ])('with %s, for %s: is a StoreError, though the wait has no end (G9)', async (code, _, connection) => {
-      await setting.redis.script('FLUSH');
-      const body = jest.fn();
-      const error = await rejection(setting.own(connection()).using(KEY, body, { waitTimeout: Infinity }));
-      expect(error).toBeInstanceOf(StoreError);
-      expect(error).toMatchObject({ transient: false, code: 'LOCK_STORE', message: expect.stringContaining(code) });
-      expect(body).not.toHaveBeenCalled();
-      expect(await setting.keys()).toEqual([]);
+    ['NOAUTH', 'no password', () => ({ ...setting.server.connection, password: undefined })],
+    ['WRONGPASS', 'a wrong password', () => ({ ...setting.server.connection, password: 'guess' })],
+    ['NOPERM', 'no right to run scripts', () => as('no-scripts')],
+    ['NOPERM', 'no right to the key', () => as('no-keys')],
+    ['NOPERM', 'a right to run known scripts only', () => as('no-eval')],
+  ])('with %s, for %s: is a StoreError, though the wait has no end (G9)', async (code, _, connection) => {
+    await setting.redis.script('FLUSH');
+    const body = jest.fn();
+    const error = await rejection(setting.own(connection()).using(KEY, body, { waitTimeout: Infinity }));
+    expect(error).toBeInstanceOf(StoreError);
+    expect(error).toMatchObject({ transient: false, code: 'LOCK_STORE', message: expect.stringContaining(code) });
+    expect(body).not.toHaveBeenCalled();
+    expect(await setting.keys()).toEqual([]);
   });
 
   it('is asked as before once it allows', async () => {
@@ -192,21 +192,21 @@ describe('a server that refuses for now', () => {
     afterEach(() => refusal.end());
 
     it('is a StoreError when the wait timeout has ended, not before (G9)', async () => {
-        const locks = setting.own();
-        await refusal.begin();
-        const outcomes: { error?: unknown; took: number }[] = [];
-        // With READONLY, the client connects once more from time to time, which may be the last that a call sees.
-        await eventually(async () => {
-          const outcome = await outcomeOf(() => locks.acquire(KEY, { waitTimeout: 400, retryInterval: 50 }));
-          outcomes.push(outcome);
-          expect((outcome.error as StoreError).message + String((outcome.error as StoreError).cause)).toContain(code);
-        });
-        for (const { error, took } of outcomes) {
-          expect(error).toBeInstanceOf(StoreError);
-          expect(error).toMatchObject({ transient: true });
-          expect(took).toBeGreaterThanOrEqual(400 - 5);
-        }
+      const locks = setting.own();
+      await refusal.begin();
+      const outcomes: { error?: unknown; took: number }[] = [];
+      // With READONLY, the client connects once more from time to time, which may be the last that a call sees.
+      await eventually(async () => {
+        const outcome = await outcomeOf(() => locks.acquire(KEY, { waitTimeout: 400, retryInterval: 50 }));
+        outcomes.push(outcome);
+        expect((outcome.error as StoreError).message + String((outcome.error as StoreError).cause)).toContain(code);
       });
+      for (const { error, took } of outcomes) {
+        expect(error).toBeInstanceOf(StoreError);
+        expect(error).toMatchObject({ transient: true });
+        expect(took).toBeGreaterThanOrEqual(400 - 5);
+      }
+    });
 
     it('is reported in one line, with what to do, and is not healthy until it grants a lock (G9)', async () => {
       const warn = jest.fn<void, [string]>();

@@ -54,7 +54,7 @@ const TAKEN_OF_CLUSTER = 'redisOptions keyPrefix natMap dnsLookup useSRVRecords 
 
 /**
  * Makes a client of our own to where one of ioredis leads to, which is not used itself. An app may renew the password in the options of its client: it is
- * read there before each connection. The database is the one that it has selected when the first `Locks` are made.
+ * read there before each connection. The database is the one that the client has selected when the first `Locks` are made.
  *
  * @throws {LockConfigError} if it cannot make a duplicate.
  */
@@ -71,7 +71,7 @@ function duplicateOf(lent: RedisClient, requestTimeout: number): RedisClient {
           redisOptions: { ...redisOptions, ...only(TAKEN, redisOptions), ...ours.redisOptions },
         })
       : lent.duplicate({ ...only(TAKEN, options), ...ownOptions(requestTimeout) });
-    if (client === lent || typeof Object(client).evalsha !== 'function') throw new Error('it gives none');
+    if (client === lent || !('evalsha' in Object(client))) throw new Error('it gives none');
   } catch (cause) {
     const advice = 'pass the client that it was made from, or where the server is, as redisStore({ url })';
     throw configError('STORE', `redisStore: "client" cannot make a duplicate of itself (${messageOf(cause)}): ${advice}.`, { cause });

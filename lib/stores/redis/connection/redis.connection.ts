@@ -10,7 +10,7 @@ import type { RedisRequest, ScriptSender } from './redis.request.js';
 /** Milliseconds until a client that has ended is connected again. */
 const RECONNECT_DELAY = 50;
 
-/** What a connection has shown of the server behind it. It says nothing of the next one, which may lead to another server. */
+/** Knowledge of the server behind one connection. It says nothing of the next one, which may lead to another server. */
 interface ServerFacts {
   /** Set once the server is known as one node of several: some keys would be granted by luck. */
   misled?: StoreError;

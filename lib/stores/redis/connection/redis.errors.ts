@@ -107,4 +107,3 @@ export function notConnected(within: number, cause: unknown, hasAnswered: boolea
 export function closed(isUnsent = true): StoreError {
   return new StoreError('The Redis store is closed.', { transient: false, isUnsent });
 }
-

@@ -4,8 +4,15 @@ import type { ClusterNode, ClusterOptions, RedisOptions } from 'ioredis';
 import { type Check, checkOneOf, checkOptions, defined, integerFrom, ofType, urlWith } from '../../../core/model/check-options.js';
 import { configError } from '../../../core/model/errors.js';
 import { checkClient } from '../../../core/store/check-client.js';
-import type { NodeRedisClient } from '../node-redis/node-redis.adapter.js';
 import type { RedisClient } from './redis.client.js';
+
+/** A client of the package `redis`, version 5 or 6: what `createClient` returns. */
+export interface NodeRedisClient {
+  connect(): Promise<unknown>;
+  sendCommand(...args: never[]): Promise<unknown>;
+  evalSha(...args: never[]): Promise<unknown>;
+  destroy(): unknown;
+}
 
 /** Where the server is; exactly one of these. */
 export type RedisConnectionOptions =
@@ -17,7 +24,7 @@ export type RedisConnectionOptions =
       /**
        * A client of your own, of ioredis (single, Sentinel or Cluster), or for one server of `redis` (node-redis, version 5 or 6). It is not used itself:
        * the store has connections of its own to where it leads to, as the same user, in the same database, with the same `keyPrefix`. What else is set for
-       * it does not count. Of a database that an app chose by `select()` of node-redis nothing is known: give `database` there.
+       * it does not count. An app that calls `select()` of node-redis gives `database` in its options as well: the call cannot be seen.
        */
       client: RedisClient | NodeRedisClient;
     }

@@ -1,14 +1,7 @@
 import { EventEmitter } from 'node:events';
 import { inTime, KEEP_ALIVE } from '../../../core/util/clock.js';
 import { only, type RedisClient, type RedisPipeline } from '../connection/redis.client.js';
-
-/** A client of the package `redis`, version 5 or 6: what `createClient` returns. */
-export interface NodeRedisClient {
-  connect(): Promise<unknown>;
-  sendCommand(...args: never[]): Promise<unknown>;
-  evalSha(...args: never[]): Promise<unknown>;
-  destroy(): unknown;
-}
+import type { NodeRedisClient } from '../connection/redis.options.js';
 
 /** The parts of it that are used. */
 interface PlainClient extends Omit<NodeRedisClient, 'sendCommand'> {

@@ -17,12 +17,12 @@ describe.each([
   ['6', six.createClient as unknown as typeof five.createClient],
 ])('a connection of ours by node-redis %s', (_, createClient) => {
   const made = (socket: object = { path: setting.server.path!, tls: false }, connectTimeout = 5_000): RedisClient => {
-    const connection = overNodeRedis(createClient({ socket } as never) as never, connectTimeout);
+    const connection = overNodeRedis(createClient({ socket }), connectTimeout);
     setting.finally(() => connection.disconnect());
     return connection;
   };
 
-  it('emits close once if it was ready, whoever ends it, and can be connected again', async () => {
+  it('emits close once if it was ready, from either side, and can be connected again', async () => {
     const proxy = await setting.proxy();
     const connection = made(proxy.connection);
     const breakOff = () => connection.disconnect(true);
