@@ -90,7 +90,9 @@ function duplicateOf(lent: RedisClient, requestTimeout: number): RedisClient {
 
 function readAnew(options: object, of: object): void {
   for (const name of CREDENTIALS) {
-    Object.defineProperty(options, name, { enumerable: true, get: (): unknown => (of as Record<string, unknown>)[name] });
+    // A node of a Cluster may have one of its own.
+    const own: unknown = Reflect.get(options, name);
+    Object.defineProperty(options, name, { enumerable: true, get: (): unknown => Reflect.get(of, name) ?? own });
   }
 }
 
