@@ -3,7 +3,7 @@ import type { Inspector } from '../../core/store/inspector.js';
 import { renewable, supportedBy, type LockStore } from '../../core/store/lock-store.js';
 import { RedisCountDownLatchDriver } from './count-down-latch.driver.js';
 import { RedisMutexDriver } from './mutex.driver.js';
-import { connect } from './connection/own.client.js';
+import { clientsOf } from './connection/own.client.js';
 import type { RedisClient } from './connection/redis.client.js';
 import { RedisConnection } from './connection/redis.connection.js';
 import { RedisUptime } from './scripts/redis.uptime.js';
@@ -26,7 +26,8 @@ export function redisStore(given: RedisStoreOptions): LockStore {
 
 function storeOf(options: RedisStoreOptions): LockStore {
   const { requestTimeout = 1000, fenceTimeout = HOUR, replicaAcks = 0 } = options;
-  const open = (replicas?: number): RedisConnection => new RedisConnection(connect(options, requestTimeout), requestTimeout, replicas);
+  const makeClient = clientsOf(options, requestTimeout);
+  const open = (replicas?: number): RedisConnection => new RedisConnection(makeClient(), requestTimeout, replicas);
   const connection = open();
   const wakeUps = new RedisWakeUps(connection);
   // A WAIT delays all that is sent over the same connection.

@@ -104,7 +104,9 @@ describe('a slot of a Cluster that moves', () => {
     const [source, target] = [from.client(), to.client()];
     const moving = `{${on.cluster.keysOn(from, 1)[0]!}}`;
     const [stays = ''] = on.cluster.keysOn(from, 2).slice(1);
-    const locks = on.locks({ requestTimeout: 2_000 });
+    // By default the client would end a connection that is silent for so long.
+    const clusterOptions = { redisOptions: { socketTimeout: undefined } };
+    const locks = on.locks({ requestTimeout: 2_000, clusterOptions });
     // So that each of them knows the scripts.
     for (const key of [moving, ...on.cluster.keysOn(to, 1)]) await locks.using(key, () => undefined, woken);
     // A node gives away no slot of which it has keys.

@@ -14,12 +14,16 @@ const REDIRECTION_DELAY = 100;
 /** Milliseconds in which nobody can know whether a new connection leads to the master. */
 const SHORTEST_RECONNECT = 200;
 
-/** Makes a client of our own. */
-export function connect(options: RedisStoreOptions, requestTimeout: number): RedisClient {
-  if ('client' in options) {
-    const { client } = options;
-    return isNodeRedis(client) ? nodeRedisAdapter().overNodeRedis(client, requestTimeout) : duplicateOf(client, requestTimeout);
-  }
+/** Returns what makes clients of our own, which all lead to one database. */
+export function clientsOf(options: RedisStoreOptions, requestTimeout: number): () => RedisClient {
+  if (!('client' in options)) return () => connect(options, requestTimeout);
+  const { client } = options;
+  if (isNodeRedis(client)) return () => nodeRedisAdapter().overNodeRedis(client, requestTimeout);
+  let db: number | undefined;
+  return () => duplicateOf(client, requestTimeout, () => (db ??= client.condition?.select ?? client.options.db ?? 0));
+}
+
+function connect(options: Exclude<RedisStoreOptions, { client: unknown }>, requestTimeout: number): RedisClient {
   const { Cluster, Redis } = ioredis((cause) => {
     throw configError('STORE', 'redisStore: install ioredis, or pass a client of redis (node-redis) as redisStore({ client }).', { cause });
   });
@@ -58,7 +62,7 @@ const TAKEN_OF_CLUSTER = 'redisOptions keyPrefix natMap dnsLookup useSRVRecords 
  *
  * @throws {LockConfigError} if it cannot make a duplicate.
  */
-function duplicateOf(lent: RedisClient, requestTimeout: number): RedisClient {
+function duplicateOf(lent: RedisClient, requestTimeout: number, databaseOf: () => number): RedisClient {
   const { options, isCluster } = lent;
   const { redisOptions } = options as ClusterOptions;
   const ours = ownClusterOptions(requestTimeout);
@@ -81,8 +85,7 @@ function duplicateOf(lent: RedisClient, requestTimeout: number): RedisClient {
     return client;
   }
   readAnew(client.options, options);
-  let db: number | undefined;
-  Object.defineProperty(client.options, 'db', { enumerable: true, get: () => (db ??= lent.condition?.select ?? options.db ?? 0) });
+  Object.defineProperty(client.options, 'db', { enumerable: true, get: databaseOf });
   // The client of the app decides how long the process lives.
   client.on('connect', () => client.stream?.unref?.());
   return client;

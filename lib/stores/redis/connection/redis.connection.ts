@@ -96,8 +96,7 @@ export class RedisConnection {
     sending.then(
       (reply) => {
         this.heard(facts);
-        if (facts.astray && !request.mayBeLate) this.fail(request, facts.astray);
-        else if (this.end(request)) request.answered(reply);
+        if (this.end(request)) request.answered(reply);
       },
       (cause: unknown) => {
         if (isAnswer(cause)) this.heard(facts);

@@ -87,8 +87,6 @@ function unsent(message: string, cause?: unknown): StoreError {
 const CUT = /\b(ECONNRESET|EPIPE|Connection is closed|Socket closed|socket disconnected)\b/;
 /** It says so where the server speaks another protocol. */
 const FOREIGN = /\b(Unknown RESP type|EPROTO)\b/;
-/** It says so where its own limit for a connection is over first; before that it says nothing. */
-const UNANSWERED = /^$|\b(ETIMEDOUT|Connection timeout)\b/;
 
 /** @param hasAnswered whether the server ever has: then the address is right. */
 export function notConnected(within: number, cause: unknown, hasAnswered: boolean, isTls: boolean): StoreError {
@@ -98,7 +96,7 @@ export function notConnected(within: number, cause: unknown, hasAnswered: boolea
   if (CUT.test(text)) problem = 'the server closed the connection before it answered';
   else if (FOREIGN.test(text)) problem = 'the server does not answer as a Redis does';
   // A Redis without TLS waits for the end of what seems a command.
-  else if (isTls && UNANSWERED.test(text)) problem = 'the server does not answer over TLS';
+  else if (isTls && text === '') problem = 'the server does not answer over TLS';
   if (hasAnswered || problem === undefined) return unsent(`${message}${text && `: ${text.replace(/\.$/, '')}`}.`, cause);
   const reason = `${problem}: is it redis:// or rediss://, and is this a Redis?`;
   return unsent(`${message}: ${reason}`, new Error(reason, { cause }));

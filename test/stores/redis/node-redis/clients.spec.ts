@@ -68,7 +68,7 @@ describe.each([
     expect(replies!.map(([error, reply]) => error?.message.split(' ')[0] ?? reply)).toEqual([1, 'NOSCRIPT', 0]);
     // What the connection has not written by then is not sent over the next one.
     const late = rejection(connection.call('SET', 'late', '1'));
-    process.nextTick(() => connection.disconnect(true));
+    process.nextTick(() => proxy.cut());
     expect(await late).toBeInstanceOf(Error);
     await eventually(() => connection.status === 'end');
     await connection.connect();
