@@ -225,7 +225,7 @@ module.exports = {
     floor(
       'floor-4-contracts',
       '^lib/testing/store[./]',
-      ['^lib/(core|primitives|stores/records)/', '^lib/locks\\.ts$', '^lib/testing/store[./]'],
+      ['^lib/stores/records/', '^lib/testing/store[./]'],
       'The contracts know the library, and no test runner.',
     ),
     {
