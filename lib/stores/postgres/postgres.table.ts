@@ -1,8 +1,7 @@
 import { configError, StoreError } from '../../core/model/errors.js';
 import type { StoreDoctor } from '../../core/store/store-doctor.js';
 import { HOUR } from '../../core/util/clock.js';
-import { RecordSweep } from '../records/record.sweep.js';
-import { type Change, type Found, type RecordTable, TOUCH, VOID } from '../records/record.table.js';
+import { type Change, type Found, RecordSweep, type RecordTable, TOUCH, VOID } from '../records/record.table.js';
 import type { PostgresConnection, Row } from './postgres.connection.js';
 import { isConflict, isOfOne, sqlStateOf, storeErrorOf } from './postgres.errors.js';
 import type { OpenSource } from './postgres.listener.js';
