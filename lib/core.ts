@@ -22,6 +22,9 @@ export type {
 export type { NdlDocument, NdlError } from './operate/ndl-document.js';
 export { waitGraph, type Deadlock, type DeadlockMember } from './operate/wait-graph.js';
 export type { Bus, BusTopic, HolderState, Inspector, KeyState, SeizeRequest, WaiterState } from './core/store/inspector.js';
+export { runStandby, type Standby, type StandbyOptions } from './nest/standby/standby.js';
+export type { StandbyContainer } from './nest/standby/standby-app.js';
+export { locksToken } from './nest/distributed-lock.tokens.js';
 export type { Lease, MultiLease } from './core/model/lease.js';
 export { currentLease } from './core/holding/call-chain.js';
 export type { AcquireOptions, OnTimeout, TimeoutContext, UsingOptions } from './core/model/options.js';

@@ -50,7 +50,7 @@ for (const [file, names] of [
 }
 // The contracts are for one program, the tests of a store, which may be of any kind: they are shipped once.
 await removeFrom('dist/esm/testing/store', '.js');
-const contracts = 'casTableContract, recordTableContract, storeContract';
+const contracts = 'casTableContract, recordTableContract';
 await writeFile(new URL('dist/esm/testing/store.js', root), `export { ${contracts} } from '../../cjs/testing/store.js';\n`);
 await keepTypes();
 for (const file of ['collection.json', 'nest-add/schema.json']) {

@@ -2,13 +2,12 @@ import { currentLease } from '../core/holding/call-chain.js';
 import { checkOptions, oneOf, type Checks } from '../core/model/check-options.js';
 import { configError } from '../core/model/errors.js';
 import { fenceTable, type FenceDialect } from './dialects.js';
-import { fencedOff } from './fenced-error.js';
+import { fencedOff, isMissingTable, isRaceOfCreate } from './errors.js';
 import { fencedKeysOf, type FenceableLease } from './fenced-keys.js';
 import { placeOf, watchTransaction } from './open-transactions.js';
 import type { Run } from './run.js';
-import { isMissingTable, isRaceOfCreate } from './sql-errors.js';
 
-export { FencedError } from './fenced-error.js';
+export { FencedError } from './errors.js';
 export type { FenceDialect } from './dialects.js';
 export type { FenceableLease } from './fenced-keys.js';
 export type { Run } from './run.js';

@@ -2,6 +2,7 @@ import {
   type DynamicModule,
   type FactoryProvider,
   Global,
+  Inject,
   Module,
   type ModuleMetadata,
   type Provider,
@@ -64,6 +65,11 @@ export class DistributedLockModule {
     const create = (factory: DistributedLockOptionsFactory) => factory.createDistributedLockOptions();
     return moduleOf(name, { useFactory: create, inject: [useClass ?? useExisting] }, { imports, providers: useClass ? [useClass] : [] });
   }
+}
+
+/** Injects the {@link Locks} of a named store. Without a name those of the default store, for which the class `Locks` is a token, too. */
+export function InjectLocks(name?: string): PropertyDecorator & ParameterDecorator {
+  return Inject(locksToken(name));
 }
 
 function moduleOf(

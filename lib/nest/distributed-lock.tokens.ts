@@ -1,4 +1,3 @@
-import { Inject } from '@nestjs/common';
 import { EXCHANGED } from '../core/util/process-wide.js';
 
 // All tokens use Symbol.for, so that two copies of this package in one process share them.
@@ -16,9 +15,4 @@ export const DEFAULT_NAME = 'default';
 /** The injection token of a store's {@link Locks}. */
 export function locksToken(name: string = DEFAULT_NAME): symbol {
   return Symbol.for(`nestjs-distributed-lock:locks:${name}`);
-}
-
-/** Injects the {@link Locks} of a named store. Without a name those of the default store, for which the class `Locks` is a token, too. */
-export function InjectLocks(name?: string): PropertyDecorator & ParameterDecorator {
-  return Inject(locksToken(name));
 }

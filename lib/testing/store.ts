@@ -1,4 +1,3 @@
 export { casTableContract, type CasTableContractOptions } from './store/cas-table.contract.js';
 export { recordTableContract, type RecordTableContractOptions, type TableContractOptions } from './store/record-table.contract.js';
-export { storeContract, type StoreContractOptions, type StoreExtra } from './store/store.contract.js';
 export type { Expect, Matchers, TestRunner } from './store/runner.js';

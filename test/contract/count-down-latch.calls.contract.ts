@@ -12,8 +12,8 @@ import { eventually } from '../support/eventually.js';
 import { firstTurnAfterStandingStill } from '../support/time.js';
 import { counting, deaf, failing, held, losing, refusal, silent } from './misbehaviour.js';
 import { latchOpener, type LatchMisbehaviour } from './open-latches.js';
-import type { MakeStore } from '../../lib/testing/store/open-locks.js';
-import { rejection, timed } from '../../lib/testing/store/rejection.js';
+import type { MakeStore } from './open-locks.js';
+import { rejection, timed } from '../support/rejection.js';
 
 type Latches = ReturnType<typeof latchOpener>;
 

@@ -5,8 +5,8 @@ import type { Locks } from '../../lib/locks.js';
 import { eventually } from '../../lib/testing/store/eventually.js';
 import { itInTime, SHORT_LEASE } from './in-time.js';
 import { latchOpener } from './open-latches.js';
-import type { MakeStore } from '../../lib/testing/store/open-locks.js';
-import { rejection, timed } from '../../lib/testing/store/rejection.js';
+import type { MakeStore } from './open-locks.js';
+import { rejection, timed } from '../support/rejection.js';
 
 /** The promises of every driver of latches to the engine above it. */
 export function latchDriverContract(makeStore: MakeStore): void {

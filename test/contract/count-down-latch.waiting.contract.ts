@@ -3,11 +3,11 @@ import { getEventListeners } from 'node:events';
 import { type LatchDriver, LockAbortedError, type Locks, LockTimeoutError, StoreError } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { signalAfter } from '../support/time.js';
-import { gate } from '../../lib/testing/store/gate.js';
+import { gate } from '../support/gate.js';
 import { changing, counting, deaf, failing, outage, silent } from './misbehaviour.js';
 import { latchOpener, type LatchMisbehaviour } from './open-latches.js';
-import type { MakeStore } from '../../lib/testing/store/open-locks.js';
-import { rejection, timed } from '../../lib/testing/store/rejection.js';
+import type { MakeStore } from './open-locks.js';
+import { rejection, timed } from '../support/rejection.js';
 import { patient } from './setting.js';
 
 const { keyTimeout: _none, ...woken } = patient;

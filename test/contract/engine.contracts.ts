@@ -1,7 +1,7 @@
 import '../support/virtual-time.js';
 import { latchCallsContract, latchCountingContract, latchExpiryContract } from './count-down-latch.calls.contract.js';
 import { latchWaitingContract } from './count-down-latch.waiting.contract.js';
-import { MUTEX, SEMAPHORE_OF_ONE, semaphoreOf, sideOf } from '../../lib/testing/store/kinds.js';
+import { MUTEX, SEMAPHORE_OF_ONE, semaphoreOf, sideOf } from './kinds.js';
 import { leaderEndsContract } from './leader-election.ends.contract.js';
 import { leaderLossContract } from './leader-election.loss.contract.js';
 import { leaderTermsContract } from './leader-election.terms.contract.js';
@@ -22,7 +22,7 @@ import { resultsContract } from './mutex.results.contract.js';
 import { shutdownContract } from './mutex.shutdown.contract.js';
 import { turnsContract, yieldContract } from './mutex.turns.contract.js';
 import { validityContract } from './mutex.validity.contract.js';
-import { type MakeStore, where } from '../../lib/testing/store/open-locks.js';
+import { type MakeStore, where } from './open-locks.js';
 import { operatorsContract } from './operators.contract.js';
 import { readWriteExclusionContract } from './read-write-lock.exclusion.contract.js';
 import { readWriteReentrancyContract } from './read-write-lock.reentrancy.contract.js';

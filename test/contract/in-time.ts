@@ -1,4 +1,4 @@
-export { SHORT_LEASE } from '../../lib/testing/store/open-locks.js';
+export { SHORT_LEASE } from './open-locks.js';
 
 /** Milliseconds: how long a store keeps a key for a waiter that does not take it. */
 export const OFFER = 1_000;

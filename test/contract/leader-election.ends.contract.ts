@@ -3,10 +3,10 @@ import { LockAbortedError, LockConfigError, type LeaderElection, type Locks, typ
 import { eventually } from '../support/eventually.js';
 import { pause } from '../support/time.js';
 import { candidate, elected, untilToldToEnd, waits } from './candidates.js';
-import { gate } from '../../lib/testing/store/gate.js';
+import { gate } from '../support/gate.js';
 import { heldBy } from './held-by.js';
 import { held } from './misbehaviour.js';
-import { rejection, timed } from '../../lib/testing/store/rejection.js';
+import { rejection, timed } from '../support/rejection.js';
 import { long, type Setting } from './setting.js';
 
 export function leaderEndsContract({ open, newKey }: Setting, remains: () => Promise<string[]> | string[]): void {

@@ -3,7 +3,7 @@ import { LockLostError, type Locks, type Term } from 'nestjs-distributed-lock/co
 import { eventually } from '../support/eventually.js';
 import { pause, standStill } from '../support/time.js';
 import { candidate, elected, untilToldToEnd } from './candidates.js';
-import { gate } from '../../lib/testing/store/gate.js';
+import { gate } from '../support/gate.js';
 import { long, type Setting } from './setting.js';
 
 export function leaderLossContract({ open, newKey, takeAway, lose }: Setting): void {

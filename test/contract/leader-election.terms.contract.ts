@@ -4,7 +4,7 @@ import { begunByThen } from '../support/begun-by-then.js';
 import { eventually } from '../support/eventually.js';
 import { candidate, elected, waits } from './candidates.js';
 import { changing, failing, refusal } from './misbehaviour.js';
-import { rejection } from '../../lib/testing/store/rejection.js';
+import { rejection } from '../support/rejection.js';
 import { long, type Setting } from './setting.js';
 
 export function leaderTermsContract({ open, newKey, driver, isFree: isKeyFree, where }: Setting): void {

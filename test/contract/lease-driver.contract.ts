@@ -1,10 +1,10 @@
 import type { AcquireRequest, LeaseDriver } from '../../lib/core/store/lease-driver.js';
 import { eventually } from '../../lib/testing/store/eventually.js';
 import { itInTime, OFFER, SHORT_LEASE } from './in-time.js';
-import type { Kind } from '../../lib/testing/store/kinds.js';
-import { locksOpener, type MakeStore, where } from '../../lib/testing/store/open-locks.js';
-import { timed } from '../../lib/testing/store/rejection.js';
-import { renewalBy } from '../../lib/testing/store/renewing.js';
+import type { Kind } from './kinds.js';
+import { locksOpener, type MakeStore, where } from './open-locks.js';
+import { timed } from '../support/rejection.js';
+import { renewalBy } from './renewing.js';
 
 /** The promises of every driver of an exclusive lock to the engine above it. */
 export function leaseDriverContract(makeStore: MakeStore, kind: Kind): void {

@@ -1,8 +1,8 @@
 import { passTime } from '../support/virtual-time.js';
 import { type AcquireRequest, type LatchDriver, type LeaseDriver, StoreError } from 'nestjs-distributed-lock/core';
-import { gate } from '../../lib/testing/store/gate.js';
-import type { Misbehaviour } from '../../lib/testing/store/open-locks.js';
-import { renewalBy, renewing } from '../../lib/testing/store/renewing.js';
+import { gate } from '../support/gate.js';
+import type { Misbehaviour } from './open-locks.js';
+import { renewalBy, renewing } from './renewing.js';
 
 type Driver = LeaseDriver | LatchDriver;
 type Verb = 'acquire' | 'adopt' | 'renew' | 'release' | 'leave' | 'check' | 'trySetCount' | 'countDown' | 'look';

@@ -1,9 +1,9 @@
 import { passTime } from '../support/virtual-time.js';
 import { currentLease, type Lease, LockLostError, type Locks, LockTimeoutError, StoreError } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
-import { gate } from '../../lib/testing/store/gate.js';
+import { gate } from '../support/gate.js';
 import { failing } from './misbehaviour.js';
-import { rejection } from '../../lib/testing/store/rejection.js';
+import { rejection } from '../support/rejection.js';
 import { long, type Setting } from './setting.js';
 
 export function multiLeaseContract({ open, newKey, driver, isFree, takeAway, lose }: Setting): void {

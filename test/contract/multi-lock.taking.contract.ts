@@ -5,9 +5,9 @@ import { random } from '../support/random.js';
 import { waits } from './candidates.js';
 import { heldBy } from './held-by.js';
 import { changing, failing, refusal } from './misbehaviour.js';
-import { rejection, timed } from '../../lib/testing/store/rejection.js';
+import { rejection, timed } from '../support/rejection.js';
 import { long, type Setting } from './setting.js';
-import { SharedCounter } from '../../lib/testing/store/shared-counter.js';
+import { SharedCounter } from '../support/shared-counter.js';
 
 export function multiLockTakingContract(
   { open, newKey, isFree, makeStore, where }: Setting,

@@ -3,9 +3,9 @@ import { type Locks, LockTimeoutError, StoreError } from 'nestjs-distributed-loc
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { eventually } from '../support/eventually.js';
 import { failing, refusal } from './misbehaviour.js';
-import { rejection, timed } from '../../lib/testing/store/rejection.js';
+import { rejection, timed } from '../support/rejection.js';
 import { long, type Setting, setting } from './setting.js';
-import { SharedCounter } from '../../lib/testing/store/shared-counter.js';
+import { SharedCounter } from '../support/shared-counter.js';
 
 export function multiLockTiesContract({ open, newKey, isFree: isFreeHere }: Setting): void {
   describe('one key at two stores', () => {

@@ -1,7 +1,7 @@
 import type { AdoptReply, LeaseDriver } from '../../lib/core/store/lease-driver.js';
 import { eventually } from '../../lib/testing/store/eventually.js';
-import type { Kind } from '../../lib/testing/store/kinds.js';
-import { locksOpener, type MakeStore, SHORT_LEASE, where } from '../../lib/testing/store/open-locks.js';
+import type { Kind } from './kinds.js';
+import { locksOpener, type MakeStore, SHORT_LEASE, where } from './open-locks.js';
 
 /** A key that changes its owner, and is free at no time. */
 export function adoptContract(makeStore: MakeStore, kind: Kind): void {

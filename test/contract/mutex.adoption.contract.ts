@@ -2,7 +2,7 @@ import { passTime } from '../support/virtual-time.js';
 import { currentLease, type Lease, LockAbortedError, LockConfigError, LockLostError, StoreError } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { failing, held, losing, refusal } from './misbehaviour.js';
-import { rejection } from '../../lib/testing/store/rejection.js';
+import { rejection } from '../support/rejection.js';
 import { patient, type Setting } from './setting.js';
 
 /** A lease that one process hands over, and another one adopts. */

@@ -6,7 +6,7 @@ import { signalAfter } from '../support/time.js';
 import { GarbageCount } from './garbage.js';
 import { heldBy } from './held-by.js';
 import { failing } from './misbehaviour.js';
-import { rejection } from '../../lib/testing/store/rejection.js';
+import { rejection } from '../support/rejection.js';
 import { long, patient, type Setting } from './setting.js';
 
 /** How many local queues there are. */

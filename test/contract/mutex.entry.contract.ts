@@ -10,8 +10,8 @@ import {
 import { eventually } from '../support/eventually.js';
 import { standStill } from '../support/time.js';
 import { changing, counting, failing, fault, held, late, outage, refusal, silent } from './misbehaviour.js';
-import { rejection, timed } from '../../lib/testing/store/rejection.js';
-import { renewing } from '../../lib/testing/store/renewing.js';
+import { rejection, timed } from '../support/rejection.js';
+import { renewing } from './renewing.js';
 import { long, type Setting } from './setting.js';
 
 export function entryContract({ open, newKey, isFree }: Setting): void {

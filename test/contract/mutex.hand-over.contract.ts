@@ -1,9 +1,9 @@
 import '../support/virtual-time.js';
 import { type Lease, LockAbortedError, LockTimeoutError, type UsingOptions } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
-import { gate } from '../../lib/testing/store/gate.js';
+import { gate } from '../support/gate.js';
 import { deaf } from './misbehaviour.js';
-import { rejection, timed } from '../../lib/testing/store/rejection.js';
+import { rejection, timed } from '../support/rejection.js';
 import { patient, type Setting } from './setting.js';
 
 /** How a key passes from one process to another. A test that takes longer than some seconds fails: the next poll would come after a minute. */

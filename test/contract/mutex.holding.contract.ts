@@ -2,9 +2,9 @@ import { passTime } from '../support/virtual-time.js';
 import { type Lease, LockLostError, type Locks } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { signalAfter } from '../support/time.js';
-import { gate } from '../../lib/testing/store/gate.js';
+import { gate } from '../support/gate.js';
 import { held, late, silent } from './misbehaviour.js';
-import { rejection, timed } from '../../lib/testing/store/rejection.js';
+import { rejection, timed } from '../support/rejection.js';
 import { long, type Setting } from './setting.js';
 
 export function holdingContract({ open, newKey, driver, isFree, takeAway }: Setting): void {

@@ -3,8 +3,8 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import type { Lease, Locks } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { standStill } from '../support/time.js';
-import { gate } from '../../lib/testing/store/gate.js';
-import { rejection } from '../../lib/testing/store/rejection.js';
+import { gate } from '../support/gate.js';
+import { rejection } from '../support/rejection.js';
 import { patient, type Setting } from './setting.js';
 
 /** In which call chain listeners run: with the request id and the transaction of the call that they hear of, never of another one. */

@@ -1,9 +1,9 @@
 import { passTime } from '../support/virtual-time.js';
 import { type AcquireRequest, type Lease, LockAbortedError, type Locks } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
-import { gate } from '../../lib/testing/store/gate.js';
+import { gate } from '../support/gate.js';
 import { changing, deaf, held, oneByOne, outage, queued, refusal } from './misbehaviour.js';
-import { rejection, timed } from '../../lib/testing/store/rejection.js';
+import { rejection, timed } from '../support/rejection.js';
 import { patient, type Setting } from './setting.js';
 
 /** Callers of one process that want one key, each with options of its own; one at a time asks the store, on behalf of all. */

@@ -1,11 +1,11 @@
 import { passTime } from '../support/virtual-time.js';
 import { type AcquireOptions, type Lease, type Locks } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
-import { gate } from '../../lib/testing/store/gate.js';
+import { gate } from '../support/gate.js';
 import { changing, counting } from './misbehaviour.js';
-import type { Misbehaviour, OpenOptions } from '../../lib/testing/store/open-locks.js';
-import { timed } from '../../lib/testing/store/rejection.js';
-import { renewing } from '../../lib/testing/store/renewing.js';
+import type { Misbehaviour, OpenOptions } from './open-locks.js';
+import { timed } from '../support/rejection.js';
+import { renewing } from './renewing.js';
 import { patient, type Setting } from './setting.js';
 
 /** How often a key may pass from one caller to the next in a process while another process waits. */

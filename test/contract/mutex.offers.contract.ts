@@ -1,7 +1,7 @@
 import type { AcquireRequest, LeaseDriver } from '../../lib/core/store/lease-driver.js';
 import { OFFER } from './in-time.js';
-import type { Kind } from '../../lib/testing/store/kinds.js';
-import { locksOpener, type MakeStore, where } from '../../lib/testing/store/open-locks.js';
+import type { Kind } from './kinds.js';
+import { locksOpener, type MakeStore, where } from './open-locks.js';
 
 /** How long a key stays taken that is offered to a waiter, and then taken by it. */
 export function offersContract(makeStore: MakeStore, kind: Kind): void {

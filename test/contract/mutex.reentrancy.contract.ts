@@ -2,9 +2,9 @@ import { passTime } from '../support/virtual-time.js';
 import { currentLease, type Lease, LockAbortedError, LockLostError, LockTimeoutError, type Locks } from 'nestjs-distributed-lock/core';
 import { begunByThen } from '../support/begun-by-then.js';
 import { eventually } from '../support/eventually.js';
-import { gate } from '../../lib/testing/store/gate.js';
+import { gate } from '../support/gate.js';
 import { held, silent } from './misbehaviour.js';
-import { rejection } from '../../lib/testing/store/rejection.js';
+import { rejection } from '../support/rejection.js';
 import { long, type Setting } from './setting.js';
 
 export function reentrancyContract({ open, newKey, isFree, takeAway, lose }: Setting): void {

@@ -2,7 +2,7 @@ import { passTime } from '../support/virtual-time.js';
 import { LockAbortedError, LockConfigError, StoreError } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { failing, fault, held, losing, outage, recording, refusal } from './misbehaviour.js';
-import { rejection, timed } from '../../lib/testing/store/rejection.js';
+import { rejection, timed } from '../support/rejection.js';
 import type { Setting } from './setting.js';
 
 export function repetitionContract({ open, newKey, isFree }: Setting): void {

@@ -10,8 +10,8 @@ import {
 } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { failing, fault, held, outage, refusal } from './misbehaviour.js';
-import type { Misbehaviour } from '../../lib/testing/store/open-locks.js';
-import { rejection } from '../../lib/testing/store/rejection.js';
+import type { Misbehaviour } from './open-locks.js';
+import { rejection } from '../support/rejection.js';
 import { long, type Setting } from './setting.js';
 
 /** Every release fails, in one way or another. */

@@ -1,9 +1,9 @@
 import { passTime } from '../support/virtual-time.js';
 import { type Lease, LockAbortedError, type LockError, LockLostError, Locks, LockTimeoutError } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
-import { gate } from '../../lib/testing/store/gate.js';
+import { gate } from '../support/gate.js';
 import { held, late, silent } from './misbehaviour.js';
-import { rejection, timed } from '../../lib/testing/store/rejection.js';
+import { rejection, timed } from '../support/rejection.js';
 import { long, patient, type Setting } from './setting.js';
 
 export function shutdownContract({ open, newKey, isFree, makeStore }: Setting): void {

@@ -8,9 +8,9 @@ import {
   type Locks,
 } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
-import { gate } from '../../lib/testing/store/gate.js';
+import { gate } from '../support/gate.js';
 import { changing, outage } from './misbehaviour.js';
-import type { OpenOptions } from '../../lib/testing/store/open-locks.js';
+import type { OpenOptions } from './open-locks.js';
 import { patient, type Setting } from './setting.js';
 
 /** How often a key may pass from one caller to the next in a process while another process waits. */

@@ -3,7 +3,7 @@ import { type Lease, LockLostError, StoreError } from 'nestjs-distributed-lock/c
 import { eventually } from '../support/eventually.js';
 import { firstTurnAfterStandingStill, standStill } from '../support/time.js';
 import { changing, failing, fault, held, outage, refusal, silent } from './misbehaviour.js';
-import { rejection, timed } from '../../lib/testing/store/rejection.js';
+import { rejection, timed } from '../support/rejection.js';
 import { patient, type Setting } from './setting.js';
 
 const validity = (keyTimeout: number) => keyTimeout - Math.max(2, keyTimeout / 100);

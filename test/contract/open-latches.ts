@@ -1,6 +1,6 @@
 import type { LatchDriver } from '../../lib/core/store/latch-driver.js';
 import type { LockStore } from '../../lib/core/store/lock-store.js';
-import { locksOpener, type LocksOpener, type MakeStore, type OpenOptions } from '../../lib/testing/store/open-locks.js';
+import { locksOpener, type LocksOpener, type MakeStore, type OpenOptions } from './open-locks.js';
 
 /** The verbs of a latch's driver that differ from those of the real one, which it gets to pass requests on. */
 export type LatchMisbehaviour = (real: LatchDriver) => Partial<LatchDriver>;

@@ -1,9 +1,9 @@
 import '../support/virtual-time.js';
 import { type KeyEvent, type KeyReport, LockConfigError, type Locks, UnsupportedPrimitiveError } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
-import { gate } from '../../lib/testing/store/gate.js';
+import { gate } from '../support/gate.js';
 import { askable } from '../support/askable.js';
-import { rejection } from '../../lib/testing/store/rejection.js';
+import { rejection } from '../support/rejection.js';
 import { patient, type Setting } from './setting.js';
 
 /** What operators may ask and do, by what the engine makes of a store that shows what it has: one holds, one looks. */

@@ -1,7 +1,7 @@
 import '../support/virtual-time.js';
-import { gate } from '../../lib/testing/store/gate.js';
+import { gate } from '../support/gate.js';
 import { queued } from './misbehaviour.js';
-import type { LocksOpener } from '../../lib/testing/store/open-locks.js';
+import type { LocksOpener } from './open-locks.js';
 import { outside } from './outside.js';
 import { patient } from './setting.js';
 

@@ -1,9 +1,9 @@
 import type { AcquireRequest } from '../../lib/core/store/lease-driver.js';
 import { eventually } from '../../lib/testing/store/eventually.js';
 import { itInTime, SHORT_LEASE } from './in-time.js';
-import { sideOf } from '../../lib/testing/store/kinds.js';
-import { locksOpener, type MakeStore, where } from '../../lib/testing/store/open-locks.js';
-import { timed } from '../../lib/testing/store/rejection.js';
+import { sideOf } from './kinds.js';
+import { locksOpener, type MakeStore, where } from './open-locks.js';
+import { timed } from '../support/rejection.js';
 
 /** The promises of the drivers of a read/write lock, beyond those of a mutex: that contract is run over the write lock, too. */
 export function readWriteDriverContract(makeStore: MakeStore): void {

@@ -2,8 +2,8 @@ import { passTime } from '../support/virtual-time.js';
 import type { ReadWritePolicy } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { random } from '../support/random.js';
-import { sideOf } from '../../lib/testing/store/kinds.js';
-import { locksOpener, type LocksOpener } from '../../lib/testing/store/open-locks.js';
+import { sideOf } from './kinds.js';
+import { locksOpener, type LocksOpener } from './open-locks.js';
 import { type Call, Places } from './places.js';
 import { patient, type Setting } from './setting.js';
 

@@ -4,10 +4,10 @@ import type { Locks } from '../../lib/locks.js';
 import type { Lock } from '../../lib/primitives/lock.js';
 import { eventually } from '../../lib/testing/store/eventually.js';
 import { SHORT_LEASE } from './in-time.js';
-import { MUTEX } from '../../lib/testing/store/kinds.js';
-import { locksOpener, type MakeStore } from '../../lib/testing/store/open-locks.js';
-import { rejection } from '../../lib/testing/store/rejection.js';
-import { renewing } from '../../lib/testing/store/renewing.js';
+import { MUTEX } from './kinds.js';
+import { locksOpener, type MakeStore } from './open-locks.js';
+import { rejection } from '../support/rejection.js';
+import { renewing } from './renewing.js';
 
 type Maker = (locks: Locks, key: string) => Lock;
 

@@ -1,12 +1,12 @@
 import '../support/virtual-time.js';
 import { LockConfigError, LockLostError, type Locks, type ReadWriteLock } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
-import { gate } from '../../lib/testing/store/gate.js';
-import { sideOf } from '../../lib/testing/store/kinds.js';
-import { locksOpener, type MakeStore } from '../../lib/testing/store/open-locks.js';
+import { gate } from '../support/gate.js';
+import { sideOf } from './kinds.js';
+import { locksOpener, type MakeStore } from './open-locks.js';
 import { outside } from './outside.js';
 import { Places } from './places.js';
-import { rejection } from '../../lib/testing/store/rejection.js';
+import { rejection } from '../support/rejection.js';
 import { patient } from './setting.js';
 
 export function readWriteReentrancyContract(makeStore: MakeStore): void {

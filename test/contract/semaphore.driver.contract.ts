@@ -1,8 +1,8 @@
 import type { AcquireRequest } from '../../lib/core/store/lease-driver.js';
 import { eventually } from '../../lib/testing/store/eventually.js';
 import { itInTime, OFFER, SHORT_LEASE } from './in-time.js';
-import { semaphoreOf } from '../../lib/testing/store/kinds.js';
-import { locksOpener, type MakeStore, where } from '../../lib/testing/store/open-locks.js';
+import { semaphoreOf } from './kinds.js';
+import { locksOpener, type MakeStore, where } from './open-locks.js';
 
 /** The promises of the driver of a semaphore, beyond those of a mutex: that contract is run over one permit, too. */
 export function semaphoreDriverContract(makeStore: MakeStore): void {

@@ -3,12 +3,12 @@ import { type AcquireReply, type LeaseDriver, type Locks, LockTimeoutError, Stor
 import { eventually } from '../support/eventually.js';
 import { random } from '../support/random.js';
 import { waits } from './candidates.js';
-import { gate } from '../../lib/testing/store/gate.js';
+import { gate } from '../support/gate.js';
 import { outage } from './misbehaviour.js';
-import { semaphoreOf } from '../../lib/testing/store/kinds.js';
-import { locksOpener, type MakeStore } from '../../lib/testing/store/open-locks.js';
+import { semaphoreOf } from './kinds.js';
+import { locksOpener, type MakeStore } from './open-locks.js';
 import { type Call, Places } from './places.js';
-import { rejection } from '../../lib/testing/store/rejection.js';
+import { rejection } from '../support/rejection.js';
 import { patient } from './setting.js';
 
 /** Counts who is inside, weighed by permits, and the most there ever were. Nobody leaves before so many have been inside at a time. */

@@ -1,17 +1,10 @@
 import '../support/virtual-time.js';
 import type { AcquireOptions, Lease, Locks } from 'nestjs-distributed-lock/core';
-import { gate } from '../../lib/testing/store/gate.js';
-import { type Kind, MUTEX } from '../../lib/testing/store/kinds.js';
+import { gate } from '../support/gate.js';
+import { type Kind, MUTEX } from './kinds.js';
 import { queued } from './misbehaviour.js';
-import {
-  type DriverExtra,
-  locksOpener,
-  type LocksOpener,
-  type MakeStore,
-  type Misbehaviour,
-  where,
-} from '../../lib/testing/store/open-locks.js';
-import { rejection } from '../../lib/testing/store/rejection.js';
+import { type DriverExtra, locksOpener, type LocksOpener, type MakeStore, type Misbehaviour, where } from './open-locks.js';
+import { rejection } from '../support/rejection.js';
 
 /** So long a lease, and so long between two polls, that only a release or a wake-up explains a turn that comes soon. */
 export const long = { keyTimeout: 60_000, retryInterval: 60_000 };

@@ -1,9 +1,9 @@
 import '../support/virtual-time.js';
 import { type Lease, LockTimeoutError } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
-import type { Kind } from '../../lib/testing/store/kinds.js';
-import type { MakeStore } from '../../lib/testing/store/open-locks.js';
-import { rejection } from '../../lib/testing/store/rejection.js';
+import type { Kind } from './kinds.js';
+import type { MakeStore } from './open-locks.js';
+import { rejection } from '../support/rejection.js';
 import { long, patient, setting } from './setting.js';
 
 /**

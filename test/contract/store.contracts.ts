@@ -1,31 +1,35 @@
 import { Locks, type LockStore } from 'nestjs-distributed-lock/core';
-import { storeContract, type StoreExtra } from 'nestjs-distributed-lock/testing/store';
-import { MUTEX, SEMAPHORE_OF_ONE, WRITE_LOCK } from '../../lib/testing/store/kinds.js';
-import { type DriverExtra, locksOpener, type MakeStore, where } from '../../lib/testing/store/open-locks.js';
+import { MUTEX, SEMAPHORE_OF_ONE, WRITE_LOCK } from './kinds.js';
+import { type DriverExtra, locksOpener, type MakeStore, where } from './open-locks.js';
 import { eventually } from '../support/eventually.js';
 import { latchDriverContract } from './count-down-latch.driver.contract.js';
+import { inspectContract } from './inspect.contract.js';
 import { leaseDriverContract } from './lease-driver.contract.js';
 import { adoptContract } from './mutex.adopt.contract.js';
+import { exclusionContract } from './mutex.exclusion.contract.js';
 import { extendContract, offersContract, yieldsContract } from './mutex.offers.contract.js';
 import { readWriteDriverContract } from './read-write-lock.driver.contract.js';
 import { keyKindsContract } from './read-write-lock.kinds.contract.js';
 import { semaphoreDriverContract } from './semaphore.driver.contract.js';
 
-/** All that a store of this package must do: the published contract, and the promises of its drivers to the engine. */
+/** All that a store of this package must do: a race for each kind of lock, all that operators ask, and the promises of its drivers to the engine. */
 export function wholeStoreContract(
   name: string,
   open: () => LockStore,
   { without = [] }: { readonly without?: readonly DriverExtra[] } = {},
 ): void {
-  const isOfStore = (extra: DriverExtra): extra is StoreExtra => extra !== 'extend' && extra !== 'adopt' && extra !== 'oneServer';
-  storeContract(name, open, { without: without.filter(isOfStore) });
   const makeStore: MakeStore = Object.assign(() => open(), { without });
   const kinds = without.includes('semaphore') ? [MUTEX, WRITE_LOCK] : [MUTEX, WRITE_LOCK, SEMAPHORE_OF_ONE];
   for (const kind of kinds)
     describe(`a ${kind.name} on ${name}`, () => {
+      exclusionContract(makeStore, kind); // G2 G5
       leaseDriverContract(makeStore, kind);
       offersContract(makeStore, kind);
     });
+  where(makeStore, 'inspector', () => {
+    inspectContract(name, makeStore);
+    where(makeStore, 'bus', () => lastingContract(name, makeStore));
+  });
   describe(`a mutex on ${name}`, () => {
     // Requests that a driver of shared keys has not.
     extendContract(makeStore, MUTEX);
@@ -40,7 +44,6 @@ export function wholeStoreContract(
     describe(`a count-down latch on ${name}`, () => latchDriverContract(makeStore));
   });
   keyKindsContract(makeStore);
-  where(makeStore, 'bus', () => lastingContract(name, makeStore));
   it(`a store on ${name} that its last Locks have closed serves the next ones, as a module whose app is started again (G9)`, async () => {
     const store = open();
     for (let start = 1; start <= 3; start++) {

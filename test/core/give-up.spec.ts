@@ -1,7 +1,7 @@
 import { mayTake, passTime } from '../support/virtual-time.js';
 import { type LatchDriver, Locks, StoreError, type LeaseDriver } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
-import { rejection, timed } from '../../lib/testing/store/rejection.js';
+import { rejection, timed } from '../support/rejection.js';
 import { failing, outage, refusal } from '../contract/misbehaviour.js';
 
 mayTake(120_000);

@@ -6,7 +6,7 @@ import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { prometheus } from 'nestjs-distributed-lock/prometheus';
 import { faultyStore, LockProbe, lockMatchers } from 'nestjs-distributed-lock/testing';
 import type { HeldLease } from '../../lib/core/holding/held-lease.js';
-import { rejection } from '../../lib/testing/store/rejection.js';
+import { rejection } from '../support/rejection.js';
 
 mayTake(60_000);
 expect.extend(lockMatchers);

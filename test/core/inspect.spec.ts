@@ -1,7 +1,7 @@
 import '../support/virtual-time.js';
 import { Locks, StoreError, UnsupportedPrimitiveError, type Bus, type LockStore, type LocksOptions } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
-import { gate } from '../../lib/testing/store/gate.js';
+import { gate } from '../support/gate.js';
 import { eventually } from '../support/eventually.js';
 import { afterTurns, passTime } from '../support/virtual-time.js';
 import { firstTurnAfterStandingStill, pause } from '../support/time.js';

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { Locks, type LockTimeoutError, StoreError, type LocksOptions, type LogDetails } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { HeldLease } from '../../lib/core/holding/held-lease.js';
-import { gate } from '../../lib/testing/store/gate.js';
+import { gate } from '../support/gate.js';
 import { eventually } from '../support/eventually.js';
 import { firstTurnAfterStandingStill, pause } from '../support/time.js';
 

@@ -12,3 +12,15 @@ it('no two exported types of lib have one name', () => {
   expect(files.size).toBeGreaterThan(200);
   expect(doubled).toEqual([]);
 });
+
+it('the root entry exports what an app writes, at most 60 names', () => {
+  const [root, core] = ['lib/index.ts', 'lib/core.ts'].map((file) =>
+    [...read(file).matchAll(/^export (?:type )?\{([^}]+)\}/gm)].flatMap(([, names = '']) => names.match(/\w+(?=,|\s*$)/g) ?? []),
+  );
+  expect(root).toContain('DistributedLock');
+  expect(new Set(root).size).toBe(root!.length);
+  expect(root!.length).toBeLessThanOrEqual(60);
+  const others = ['runStandby', 'locksToken', 'waitGraph', 'Telemetry', 'DoctorReport', 'KeyReport'];
+  expect(core).toEqual(expect.arrayContaining(others));
+  expect(root!.filter((name) => others.includes(name))).toEqual([]);
+});

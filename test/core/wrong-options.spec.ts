@@ -1,16 +1,7 @@
 // Whoever takes options refuses those that it does not know, and values of another kind, and says where and what it must be.
 import '../support/virtual-time.js';
-import {
-  CronLock,
-  DistributedLock,
-  DistributedLockModule,
-  LeaderOnly,
-  ReadLock,
-  runStandby,
-  Semaphore,
-  WriteLock,
-} from 'nestjs-distributed-lock';
-import { LockConfigError, Locks } from 'nestjs-distributed-lock/core';
+import { CronLock, DistributedLock, DistributedLockModule, LeaderOnly, ReadLock, Semaphore, WriteLock } from 'nestjs-distributed-lock';
+import { LockConfigError, Locks, runStandby } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { etcdStore } from 'nestjs-distributed-lock/etcd';
 import { fileStore } from 'nestjs-distributed-lock/file';

@@ -3,7 +3,7 @@ import pgDriver from 'pg';
 import { LockConfigError, Locks, LockLostError, UnsupportedPrimitiveError, currentLease, type Lease } from 'nestjs-distributed-lock/core';
 import { fenceGuard, mikroOrm, pg, sequelize } from 'nestjs-distributed-lock/fence-guard';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
-import { gate } from '../../lib/testing/store/gate.js';
+import { gate } from '../support/gate.js';
 import { sharedPostgres } from '../support/shared-server.js';
 import { inTransactionOf } from './in-transaction.js';
 import { leaseOf } from './lease-of.js';

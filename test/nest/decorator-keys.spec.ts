@@ -4,10 +4,10 @@ import {
   DistributedLockModule,
   LockConfigError,
   Locks,
-  locksToken,
   ReadLock,
   type DistributedLockOptions,
 } from 'nestjs-distributed-lock';
+import { locksToken } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { standStill } from '../support/time.js';
 import { boot } from './boot.js';

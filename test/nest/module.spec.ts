@@ -20,10 +20,10 @@ import {
   InjectLocks,
   LockConfigError,
   Locks,
-  locksToken,
   type DistributedLockOptionsFactory,
   type LockLogger,
 } from 'nestjs-distributed-lock';
+import { locksToken } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { LockRegistry } from '../../lib/nest/lock-registry.js';
 import { boot, isTaken, start, type Booted } from './boot.js';

@@ -8,13 +8,13 @@ import {
   DistributedLockModule,
   LockConfigError,
   Locks,
-  locksToken,
   LockTimeoutError,
   StoreError,
   type DistributedLockModuleOptions,
   type DistributedLockOptions,
   type TimeoutContext,
 } from 'nestjs-distributed-lock';
+import { locksToken } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { KeyLock } from '../../lib/primitives/key-lock.js';
 import { Gate } from '../support/gate.js';

@@ -2,7 +2,7 @@ import 'reflect-metadata';
 import { Controller, Get, Inject, Injectable, Module, type INestApplication } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import type { Server } from 'node:http';
-import { Locks, runStandby, type Standby, type StandbyOptions, type Term } from 'nestjs-distributed-lock';
+import { Locks, runStandby, type Standby, type StandbyOptions, type Term } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { Gate } from '../support/gate.js';
 

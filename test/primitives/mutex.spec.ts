@@ -1,7 +1,7 @@
 import { type LeaseDriver, Locks, type LockStore, LockTimeoutError } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
-import { gate } from '../../lib/testing/store/gate.js';
-import { renewing } from '../../lib/testing/store/renewing.js';
+import { gate } from '../support/gate.js';
+import { renewing } from '../contract/renewing.js';
 
 const DAY = 86_400_000;
 const LONGEST = Number.MAX_SAFE_INTEGER;

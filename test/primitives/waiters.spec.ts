@@ -10,11 +10,11 @@ import {
 } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { getEventListeners } from 'node:events';
-import { gate } from '../../lib/testing/store/gate.js';
-import { rejection } from '../../lib/testing/store/rejection.js';
+import { gate } from '../support/gate.js';
+import { rejection } from '../support/rejection.js';
 import { candidate, elected } from '../contract/candidates.js';
 import { eventually } from '../support/eventually.js';
-import { renewing } from '../../lib/testing/store/renewing.js';
+import { renewing } from '../contract/renewing.js';
 import { pause } from '../support/time.js';
 import type { RecordWakeUps } from '../../lib/stores/records/record.table.js';
 

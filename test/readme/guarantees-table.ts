@@ -1,8 +1,6 @@
 import { readdirSync } from 'node:fs';
 import { read } from '../support/markdown.js';
 
-const CONTRACTS = ['lib/testing/store', 'test/contract'];
-
 /** For test/README.md: which contracts and mutants are named after a guarantee, and which oracles of the chaos runs judge it. */
 export function guaranteesTable(): string {
   const names = [...read('docs/guarantees.md').matchAll(/^## (G\d+) (.*)$/gm)];
@@ -11,16 +9,9 @@ export function guaranteesTable(): string {
 }
 
 function contractsOf(id: string): string {
-  const files = CONTRACTS.flatMap((folder) => readdirSync(folder).map((file) => `${folder}/${file}`));
-  const named = files.filter((file) => /\.contracts?\.ts$/.test(file) && new RegExp(`\\b${id}\\b`).test(read(file)));
-  return named
-    .map((file) =>
-      `[${file
-        .split('/')
-        .at(-1)!
-        .replace(/\.contracts?\.ts$/, '')}](../${file})`.replace('../test/', ''),
-    )
-    .join(', ');
+  const files = readdirSync('test/contract').filter((file) => /\.contracts?\.ts$/.test(file));
+  const named = files.filter((file) => new RegExp(`\\b${id}\\b`).test(read(`test/contract/${file}`)));
+  return named.map((file) => `[${file.replace(/\.contracts?\.ts$/, '')}](contract/${file})`).join(', ');
 }
 
 function mutantsOf(id: string): string {

@@ -18,7 +18,7 @@ import { redisStore } from 'nestjs-distributed-lock/redis';
 import { Pool } from 'pg';
 import { Mutex, Semaphore } from 'redis-semaphore';
 import Redlock from 'redlock';
-import { rejection } from '../../lib/testing/store/rejection.js';
+import { rejection } from '../support/rejection.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
 import { sharedPostgres } from '../support/shared-server.js';
 import { ReportService } from './shedlock.js';

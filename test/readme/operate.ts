@@ -1,4 +1,4 @@
-import type { Deadlock, ForceReply, KeyReport, Locks } from 'nestjs-distributed-lock';
+import type { Deadlock, ForceReply, KeyReport, Locks } from 'nestjs-distributed-lock/core';
 
 export async function show(locks: Locks): Promise<string[]> {
   const print: string[] = [];

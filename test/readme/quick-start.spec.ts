@@ -2,7 +2,8 @@
 import { Logger, Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
 import { Test } from '@nestjs/testing';
-import { DistributedLockModule, Locks, locksToken, LockTimeoutError } from 'nestjs-distributed-lock';
+import { DistributedLockModule, Locks, LockTimeoutError } from 'nestjs-distributed-lock';
+import { locksToken } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import type { Redis } from 'ioredis';

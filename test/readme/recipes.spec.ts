@@ -7,7 +7,7 @@ import { EventEmitter, once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { askable } from '../support/askable.js';
-import { rejection } from '../../lib/testing/store/rejection.js';
+import { rejection } from '../support/rejection.js';
 import { eventually } from '../support/eventually.js';
 import { Gate } from '../support/gate.js';
 import {

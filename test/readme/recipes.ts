@@ -1,5 +1,6 @@
 import { ConflictException, Controller, Injectable, Logger, type OnApplicationBootstrap, Param, Post } from '@nestjs/common';
-import { currentLease, DistributedLock, type ForceReply, LockAbortedError, Locks, Semaphore, type Term } from 'nestjs-distributed-lock';
+import { currentLease, DistributedLock, LockAbortedError, Locks, Semaphore, type Term } from 'nestjs-distributed-lock';
+import type { ForceReply } from 'nestjs-distributed-lock/core';
 import { setTimeout as pause } from 'node:timers/promises';
 import { WebSocket } from 'ws';
 

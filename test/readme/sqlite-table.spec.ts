@@ -1,7 +1,6 @@
 // #region contracts
 import initSqlJs, { type Database } from 'sql.js';
-import { recordStore } from 'nestjs-distributed-lock/records';
-import { recordTableContract, storeContract } from 'nestjs-distributed-lock/testing/store';
+import { recordTableContract } from 'nestjs-distributed-lock/testing/store';
 import { SqliteTable } from './sqlite-table.js';
 
 let db: Database;
@@ -10,5 +9,4 @@ beforeAll(async () => {
 });
 
 recordTableContract('SQLite', () => new SqliteTable(db), { without: ['wakeUps', 'keys'] });
-storeContract('SQLite', () => recordStore(new SqliteTable(db)), { without: ['wakeUps', 'bus', 'keys'] });
 // #endregion

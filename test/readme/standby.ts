@@ -45,7 +45,7 @@ class AppModule {}
 
 // #region standby
 import { NestFactory } from '@nestjs/core';
-import { Locks, runStandby, type Term } from 'nestjs-distributed-lock';
+import { Locks, runStandby, type Term } from 'nestjs-distributed-lock/core';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 
 export async function main(): Promise<void> {

@@ -16,7 +16,7 @@ import { join } from 'node:path';
 import pg from 'pg';
 import postgresJs from 'postgres';
 import { DataSource, type QueryRunner } from 'typeorm';
-import { rejection } from '../../lib/testing/store/rejection.js';
+import { rejection } from '../support/rejection.js';
 import { eventually } from '../support/eventually.js';
 import { blocksOf, read } from '../support/markdown.js';
 import type { PostgresConnection } from '../support/postgres-server.js';

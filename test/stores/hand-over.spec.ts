@@ -2,7 +2,7 @@
 import { type Lease, Locks, LockLostError, type LockStore, StoreError } from 'nestjs-distributed-lock/core';
 import { postgresStore } from 'nestjs-distributed-lock/postgres';
 import { redisStore } from 'nestjs-distributed-lock/redis';
-import { rejection } from '../../lib/testing/store/rejection.js';
+import { rejection } from '../support/rejection.js';
 import { type Child, forkChild } from '../support/child.js';
 import { postgresUrl, startPostgres } from '../support/postgres-server.js';
 import { random } from '../support/random.js';

@@ -10,7 +10,7 @@ import { LockLog } from '../../lib/core/model/lock-log.js';
 import { Inbox } from '../../lib/core/store/inbox.js';
 import type { WakeUps } from '../../lib/core/store/lease-driver.js';
 import { FileWakeUps } from '../../lib/stores/file/file.wakeups.js';
-import { MemoryWakeUps } from '../../lib/stores/memory/memory.wakeups.js';
+import { MemoryWakeUps } from '../../lib/stores/memory/memory.queue.js';
 import { PostgresWakeUps } from '../../lib/stores/postgres/postgres.wakeups.js';
 import { QuorumWakeUps } from '../../lib/stores/quorum/quorum.wakeups.js';
 import { recordStore } from '../../lib/stores/records/record.store.js';

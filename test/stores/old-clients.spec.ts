@@ -9,7 +9,7 @@ import { zookeeperStore } from 'nestjs-distributed-lock/zookeeper';
 import { Pool } from 'pg';
 import { checkClient } from '../../lib/core/store/check-client.js';
 import packages from '../../lib/core/store/client-packages.cjs';
-import { rejection } from '../../lib/testing/store/rejection.js';
+import { rejection } from '../support/rejection.js';
 
 /** What each of them does when it is used first. It reaches no server. */
 const USES: [name: keyof typeof packages.supported, user: string, use: () => unknown][] = [

@@ -1,5 +1,5 @@
 import { Locks, type LockStore } from 'nestjs-distributed-lock/core';
-import { rejection } from '../../lib/testing/store/rejection.js';
+import { rejection } from '../support/rejection.js';
 import { examined } from '../doctor/examined.js';
 import type { DatabaseServer } from '../support/database-process.js';
 import { eventually } from '../support/eventually.js';

@@ -1,5 +1,5 @@
 import { LockConfigError, Locks, type LockStore } from 'nestjs-distributed-lock/core';
-import { rejection } from '../../lib/testing/store/rejection.js';
+import { rejection } from '../support/rejection.js';
 import { examined } from '../doctor/examined.js';
 import { boot } from '../nest/boot.js';
 import { Log } from '../nest/log.js';

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Bus } from '../../lib/core/store/inspector.js';
-import { memoryBus } from '../../lib/stores/memory/memory.wakeups.js';
+import { memoryBus } from '../../lib/stores/memory/memory.queue.js';
 import type { CasChange, CasFound, CasRow, CasTable } from '../../lib/stores/records/observed/cas.table.js';
 import { MapWakeUps } from './map-table.js';
 

@@ -20,3 +20,10 @@ export class Gate {
     for (const go of this.waiting.splice(0)) go();
   }
 }
+
+/** One that is opened once: who waits for `passed` goes on then. */
+export function gate() {
+  let open!: () => void;
+  const passed = new Promise<void>((resolve) => (open = resolve));
+  return { passed, open };
+}

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { Bus } from '../../lib/core/store/inspector.js';
-import { memoryBus } from '../../lib/stores/memory/memory.wakeups.js';
+import { memoryBus } from '../../lib/stores/memory/memory.queue.js';
 import { type Change, type Found, type RecordTable, type RecordWakeUps, TOUCH, VOID } from '../../lib/stores/records/record.table.js';
 
 interface Row {

@@ -11,7 +11,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { AlwaysOffSampler } from '@opentelemetry/sdk-trace-base';
 import { LagWatch } from '../../lib/observe/lag-watch.js';
-import { gate } from '../../lib/testing/store/gate.js';
+import { gate } from '../support/gate.js';
 import { boot } from '../nest/boot.js';
 import { eventually } from '../support/eventually.js';
 import { parseScrape, total, valuesOf, type Scrape } from './scrape.js';

@@ -1,4 +1,3 @@
-import type { INestApplicationContext } from '@nestjs/common';
 import type { Server } from 'node:http';
 import type { LockLog } from '../../core/model/lock-log.js';
 import { onAbort } from '../../core/util/abort.js';
@@ -8,8 +7,14 @@ import type { Term } from '../../primitives/leader-election.js';
 /** Minimum time in milliseconds that a closing app has left after its connections were cut. */
 const GRACE = 1_000;
 
+/** The app that a standby runs, as each Nest app is one. */
+export interface StandbyContainer {
+  init(): Promise<unknown>;
+  close(): Promise<unknown>;
+}
+
 /** One container of a standby. It starts at most once, and closes once. */
-export class StandbyApp<App extends INestApplicationContext> {
+export class StandbyApp<App extends StandbyContainer> {
   private starting: Promise<unknown> = Promise.resolve();
   private closing: Promise<void> | undefined;
 
@@ -72,6 +77,6 @@ export class StandbyApp<App extends INestApplicationContext> {
 
   private get server(): Server | undefined {
     // Only apps that can serve HTTP have one.
-    return (this.app as { getHttpServer?(): Server | undefined }).getHttpServer?.();
+    return (this.app as StandbyContainer & { getHttpServer?(): Server | undefined }).getHttpServer?.();
   }
 }

@@ -1,4 +1,3 @@
-import type { INestApplicationContext } from '@nestjs/common';
 import { onAbort } from '../../core/util/abort.js';
 import { configError, LockAbortedError } from '../../core/model/errors.js';
 import { checkOptions, integerFrom, ofType, only } from '../../core/model/check-options.js';
@@ -6,10 +5,10 @@ import { ACQUIRE_CHECKS } from '../../core/model/options.js';
 import { detached } from '../../core/util/detached.js';
 import type { Locks } from '../../locks.js';
 import type { LeaderElection, LeaderElectionOptions, Term } from '../../primitives/leader-election.js';
-import { StandbyApp } from './standby-app.js';
+import { StandbyApp, type StandbyContainer } from './standby-app.js';
 
 /** Options of {@link runStandby}. */
-export interface StandbyOptions<App extends INestApplicationContext = INestApplicationContext> extends LeaderElectionOptions {
+export interface StandbyOptions<App extends StandbyContainer = StandbyContainer> extends LeaderElectionOptions {
   /** Not the `Locks` of the app itself: those are closed together with each container. */
   locks: Locks;
   /** The name of the election, see {@link Locks.leaderElection}. */
@@ -65,7 +64,7 @@ const CHECKS = {
  *
  * @throws {LockConfigError} when an option is wrong.
  */
-export function runStandby<App extends INestApplicationContext>(options: StandbyOptions<App>): Standby {
+export function runStandby<App extends StandbyContainer>(options: StandbyOptions<App>): Standby {
   for (const required of ['locks', 'create', 'start']) checkOptions(options, 'runStandby', CHECKS, required);
   const { locks, name, signal, keyTimeout, retryInterval, maxHold } = options;
   const election = locks.leaderElection(name, { keyTimeout, retryInterval, maxHold });
@@ -84,7 +83,7 @@ export function runStandby<App extends INestApplicationContext>(options: Standby
   };
 }
 
-async function serve<App extends INestApplicationContext>(
+async function serve<App extends StandbyContainer>(
   options: StandbyOptions<App>,
   election: LeaderElection,
   stop: AbortSignal,
@@ -100,7 +99,7 @@ async function serve<App extends INestApplicationContext>(
 }
 
 /** The life of one container, with at most one term. */
-async function standBy<App extends INestApplicationContext>(
+async function standBy<App extends StandbyContainer>(
   { create, prepare, start, shutdownTimeout = 10_000, locks }: StandbyOptions<App>,
   election: LeaderElection,
   stop: AbortSignal,
@@ -127,8 +126,8 @@ async function standBy<App extends INestApplicationContext>(
 }
 
 /** @throws {LockConfigError} if its crons and consumers run already. */
-function assertIdle(app: INestApplicationContext): void {
-  if (!(app as { isInitialized?: unknown }).isInitialized) return;
+function assertIdle(app: StandbyContainer): void {
+  if (!(app as StandbyContainer & { isInitialized?: unknown }).isInitialized) return;
   throw configError(
     'CALL',
     'runStandby: what "create" made has begun already, before any election. Give NestFactory.create(), which does not call app.init() as ' +

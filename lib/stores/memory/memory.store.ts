@@ -2,8 +2,7 @@ import { supportedBy, type LockStore } from '../../core/store/lock-store.js';
 import { checksOf, warning, type Finding } from '../../core/store/store-doctor.js';
 import { now } from '../../core/util/clock.js';
 import { recordDrivers } from '../records/record.drivers.js';
-import { MemoryRecordQueue } from './memory.queue.js';
-import { memoryBus, MemoryWakeUps } from './memory.wakeups.js';
+import { memoryBus, MemoryRecordQueue, MemoryWakeUps } from './memory.queue.js';
 
 /**
  * A store in the memory of this process, for tests and for apps that run as one process. Expiry, fencing tokens and waiting are as on Redis;

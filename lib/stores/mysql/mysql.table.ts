@@ -3,7 +3,7 @@ import type { StoreDoctor } from '../../core/store/store-doctor.js';
 import { awake as now, HOUR } from '../../core/util/clock.js';
 import { inParts } from '../../core/util/in-parts.js';
 import { RecordClock } from '../records/record.clock.js';
-import { RecordSweep } from '../records/record.sweep.js';
+import { RecordSweep } from '../records/record.table.js';
 import type { Change, Found, RecordTable } from '../records/record.table.js';
 import type { Changed, MysqlClient, Row } from './mysql.client.js';
 import { isConflict } from './mysql.errors.js';

@@ -1,9 +1,7 @@
 import { configError, StoreError } from '../../core/model/errors.js';
 import type { StoreDoctor } from '../../core/store/store-doctor.js';
 import { HOUR } from '../../core/util/clock.js';
-import { RecordSweep } from '../records/record.sweep.js';
-import { type Change, type Found, type RecordTable, TOUCH, VOID } from '../records/record.table.js';
-import { checkServer } from './postgres.check.js';
+import { type Change, type Found, RecordSweep, type RecordTable, TOUCH, VOID } from '../records/record.table.js';
 import type { PostgresConnection, Row } from './postgres.connection.js';
 import { isConflict, isOfOne, sqlStateOf, storeErrorOf } from './postgres.errors.js';
 import type { OpenSource } from './postgres.listener.js';
@@ -16,6 +14,10 @@ const TOO_MUCH = '54000';
 const NO_TABLE = '42P01';
 /** Somebody else has just created it. */
 const EXISTS = ['42P07', '42710', '23505'];
+/** Servers that speak its protocol, by what `version()` says. Aurora DSQL names no platform. */
+const OTHERS = { CockroachDB: /CockroachDB/, YugabyteDB: /-YB-/, 'Aurora DSQL': /DSQL|^PostgreSQL [\d.]+$/ };
+/** The name of the transaction, the same for each of its statements. A SAVEPOINT would show it by an error in the server's log, and some clocks are coarse. */
+const TRANSACTION = `SELECT virtualtransaction AS name FROM pg_locks WHERE locktype = 'virtualxid' AND pid = pg_backend_pid()`;
 
 /** A change whose promise is open. */
 interface Ask {
@@ -250,4 +252,24 @@ function foundOf({ version, record, fence, time }: Row, written: boolean): Found
 function noneIfConflict(cause: unknown): readonly Row[] {
   if (isConflict(cause)) return [];
   throw cause;
+}
+
+/** @throws {LockConfigError} where a lock would not be safe. */
+async function checkServer(connection: PostgresConnection): Promise<void> {
+  const one = async (text: string) => (await connection.ask(text, []))[0] ?? {};
+  const { version } = await one('SELECT version() AS version');
+  const [other] = Object.entries(OTHERS).find(([, said]) => said.test(String(version))) ?? [];
+  if (other !== undefined)
+    throw configError(
+      'STORE',
+      `postgresStore: ${other} is not supported: locks need NOTIFY, COLLATE "C" and the single clock of a PostgreSQL server.`,
+    );
+  // Connections of our own have no transaction open.
+  if (connection.atOnce !== undefined) return;
+  const { name } = await one(TRANSACTION);
+  if (name === undefined || name !== (await one(TRANSACTION))['name']) return;
+  throw configError(
+    'STORE',
+    'postgresStore: "query" runs inside a transaction, where nobody sees a lock before the commit. Pass the query of the data source or the pool.',
+  );
 }

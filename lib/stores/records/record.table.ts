@@ -2,6 +2,7 @@ import type { Bus } from '../../core/store/inspector.js';
 import type { WakeUps } from '../../core/store/lease-driver.js';
 import type { LockStore } from '../../core/store/lock-store.js';
 import type { StoreDoctor } from '../../core/store/store-doctor.js';
+import { now } from '../../core/util/clock.js';
 import type { TableTime } from './record.work.js';
 
 /** Stands in {@link Change.expected} for a key without a record, or with one that has ended by the table's clock. */
@@ -9,6 +10,9 @@ export const VOID = 'void';
 
 /** Stands in {@link Change.expected} for a change of the version alone, so that changes under way fail. The row is then read. */
 export const TOUCH = 'touch';
+
+/** Milliseconds between two sweeps, at least; twice as many at most. */
+const INTERVAL = 300_000;
 
 /** A message to a process. It is sent if and only if its change is made, after the change can be seen. */
 export interface Message {
@@ -86,4 +90,25 @@ export interface RecordTable extends Pick<LockStore, 'name' | 'requestTimeout' |
   readonly doctor?: StoreDoctor | undefined;
   /** Keeps a line about a key that an operator took away. */
   note?(line: string): Promise<void>;
+}
+
+/** Deletes what ended an hour ago, from time to time: every process does it, at random times. */
+export class RecordSweep {
+  /** One of so many processes sweeps with its first request: processes that end soon, as cron jobs do, would never sweep. Set in tests. */
+  static firstOf = 20;
+  private at = Math.random() * RecordSweep.firstOf < 1 ? -Infinity : next();
+
+  /** @param sweep leaves what it cannot delete to the next time. */
+  constructor(private readonly sweep: () => Promise<unknown>) {}
+
+  /** To be called with each request. */
+  ifDue(): void {
+    if (now() < this.at) return;
+    this.at = next();
+    void this.sweep().catch(() => undefined);
+  }
+}
+
+function next(): number {
+  return now() + INTERVAL * (1 + Math.random());
 }

@@ -1,6 +1,7 @@
 // One incident, as somebody on call meets it: the page is opened when it has happened, over a wire that breaks.
 import type { Locks, LocksOptions } from 'nestjs-distributed-lock/core';
-import { DistributedLockModule, locksToken } from 'nestjs-distributed-lock';
+import { DistributedLockModule } from 'nestjs-distributed-lock';
+import { locksToken } from 'nestjs-distributed-lock/core';
 import { DistributedLockDashboardModule } from 'nestjs-distributed-lock/dashboard';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { serve } from '../../integrations/http-app.js';

@@ -1,7 +1,7 @@
 // A balancer before etcd, which has no server to pass on to for a while. It answers with a page then, whether or not etcd has got the request.
 import { Module } from '@nestjs/common';
 import { NestFactory } from '@nestjs/core';
-import { runStandby } from 'nestjs-distributed-lock';
+import { runStandby } from 'nestjs-distributed-lock/core';
 import { type Balancer, startBalancer } from '../../support/balancer.js';
 import { type EtcdServer, startEtcd } from '../../support/etcd-server.js';
 import { eventually } from '../../support/eventually.js';

@@ -3,7 +3,7 @@ import { etcdStore } from 'nestjs-distributed-lock/etcd';
 import type { LockStore } from 'nestjs-distributed-lock/core';
 import { connect, createServer, type AddressInfo, type Server, type Socket } from 'node:net';
 import { EtcdClient } from '../../../lib/stores/etcd/etcd.client.js';
-import { rejection } from '../../../lib/testing/store/rejection.js';
+import { rejection } from '../../support/rejection.js';
 import { startEtcd, type EtcdServer } from '../../support/etcd-server.js';
 import { eventually } from '../../support/eventually.js';
 import { base64 } from './setting.js';

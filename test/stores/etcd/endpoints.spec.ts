@@ -3,7 +3,7 @@ import { etcdStore } from 'nestjs-distributed-lock/etcd';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { EtcdClient } from '../../../lib/stores/etcd/etcd.client.js';
-import { rejection } from '../../../lib/testing/store/rejection.js';
+import { rejection } from '../../support/rejection.js';
 import { examined } from '../../doctor/examined.js';
 import { type EtcdServer, startEtcd, startLearner } from '../../support/etcd-server.js';
 import { eventually } from '../../support/eventually.js';

@@ -6,7 +6,7 @@ import type { CasChange } from '../../../lib/stores/records/observed/cas.table.j
 import { EtcdClient } from '../../../lib/stores/etcd/etcd.client.js';
 import { EtcdTable } from '../../../lib/stores/etcd/etcd.table.js';
 import { EtcdWakeUps } from '../../../lib/stores/etcd/etcd.wakeups.js';
-import { rejection } from '../../../lib/testing/store/rejection.js';
+import { rejection } from '../../support/rejection.js';
 import { eventually } from '../../support/eventually.js';
 
 /** Longer than any test: what ends does not end by it. */

@@ -3,7 +3,7 @@ import { LockConfigError, StoreError } from 'nestjs-distributed-lock/core';
 import { etcdStore } from 'nestjs-distributed-lock/etcd';
 import { createServer, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import { rejection } from '../../../lib/testing/store/rejection.js';
+import { rejection } from '../../support/rejection.js';
 import { examined } from '../../doctor/examined.js';
 import { startEtcd, type EtcdServer } from '../../support/etcd-server.js';
 import { eventually } from '../../support/eventually.js';

@@ -5,7 +5,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
-import { rejection } from '../../../lib/testing/store/rejection.js';
+import { rejection } from '../../support/rejection.js';
 import { examined, startLines } from '../../doctor/examined.js';
 import { makeCertificate } from '../../support/certificate.js';
 import { startEtcd, type EtcdServer } from '../../support/etcd-server.js';

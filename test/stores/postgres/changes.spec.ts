@@ -1,8 +1,7 @@
 import { recordTableContract } from 'nestjs-distributed-lock/testing/store';
 import { eventually, staysTrue } from '../../support/eventually.js';
 import { type PostgresServer, startPostgres } from '../../support/postgres-server.js';
-import { RecordSweep } from '../../../lib/stores/records/record.sweep.js';
-import { type Change, VOID } from '../../../lib/stores/records/record.table.js';
+import { type Change, RecordSweep, VOID } from '../../../lib/stores/records/record.table.js';
 import { changeOf, exchange, HOUR, newKey, openTable, usePostgres } from './setting.js';
 
 // Nobody else writes to this server, and it flushes nothing by itself for a while.

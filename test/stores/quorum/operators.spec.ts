@@ -1,7 +1,7 @@
 import { quorumStore } from 'nestjs-distributed-lock/quorum';
 import type { RedisConnection } from '../../support/redis-server.js';
 import { QuorumError, type DoctorCheck, type Locks } from 'nestjs-distributed-lock/core';
-import { rejection } from '../../../lib/testing/store/rejection.js';
+import { rejection } from '../../support/rejection.js';
 import { startLines } from '../../doctor/examined.js';
 import { eventually } from '../../support/eventually.js';
 import { long, patient, useQuorum } from './setting.js';

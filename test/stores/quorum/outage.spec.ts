@@ -2,7 +2,7 @@ import { LockTimeoutError, Locks, QuorumError, StoreError, type LockStore } from
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { quorumStore } from 'nestjs-distributed-lock/quorum';
 import { redisStore } from 'nestjs-distributed-lock/redis';
-import { rejection } from '../../../lib/testing/store/rejection.js';
+import { rejection } from '../../support/rejection.js';
 import { eventually } from '../../support/eventually.js';
 import { startClusterNode } from '../../support/redis-cluster.js';
 import { minoritiesMayFail } from './faults.js';

@@ -10,7 +10,7 @@ import {
 } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { quorumStore } from 'nestjs-distributed-lock/quorum';
-import { rejection } from '../../../lib/testing/store/rejection.js';
+import { rejection } from '../../support/rejection.js';
 import { recordStore } from '../../../lib/stores/records/record.store.js';
 import { MapData, MapTable } from '../../support/map-table.js';
 import { altered, nextTurn, request, three } from './members.js';

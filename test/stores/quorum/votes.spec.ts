@@ -4,8 +4,7 @@ import { acquireOutcome, checkOutcome, finalError, majorityOf, wordOutcome, type
 import type { AcquireReply, CheckReply, WakeUps } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { now } from '../../../lib/core/util/clock.js';
-import { Member } from '../../../lib/stores/quorum/quorum.member.js';
-import { NextAnswer } from '../../../lib/stores/quorum/quorum.next-answer.js';
+import { Member, NextAnswer } from '../../../lib/stores/quorum/quorum.member.js';
 import { queueLockOf } from '../../../lib/stores/quorum/quorum.queue-lock.js';
 import { QuorumWakeUps } from '../../../lib/stores/quorum/quorum.wakeups.js';
 import { quorumStore } from 'nestjs-distributed-lock/quorum';

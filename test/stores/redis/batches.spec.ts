@@ -1,5 +1,5 @@
 import { LockConfigError, LockTimeoutError, StoreError, type Lease, type Locks } from 'nestjs-distributed-lock/core';
-import { rejection } from '../../../lib/testing/store/rejection.js';
+import { rejection } from '../../support/rejection.js';
 import { startClusterNode } from '../../support/redis-cluster.js';
 import { clientOf, loadScripts, outcomeOf, useRedis } from './setting.js';
 import { scriptCalls, woken } from './waiting.js';

@@ -1,5 +1,5 @@
 import type { RedisStoreOptions } from 'nestjs-distributed-lock/redis';
-import { rejection } from '../../../lib/testing/store/rejection.js';
+import { rejection } from '../../support/rejection.js';
 import { makeCertificate } from '../../support/certificate.js';
 import { eventually, staysTrue } from '../../support/eventually.js';
 import { freePort } from '../../support/free-port.js';

@@ -1,5 +1,5 @@
 import { StoreError, type Locks } from 'nestjs-distributed-lock/core';
-import { rejection } from '../../../lib/testing/store/rejection.js';
+import { rejection } from '../../support/rejection.js';
 import { eventually } from '../../support/eventually.js';
 import { slotOf } from '../../support/redis-cluster.js';
 import { useOwnCluster } from './cluster.setting.js';

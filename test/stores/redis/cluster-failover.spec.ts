@@ -1,6 +1,6 @@
 import type { RedisServer } from '../../support/redis-server.js';
 import { StoreError } from 'nestjs-distributed-lock/core';
-import { rejection } from '../../../lib/testing/store/rejection.js';
+import { rejection } from '../../support/rejection.js';
 import { eventually } from '../../support/eventually.js';
 import { slotOf } from '../../support/redis-cluster.js';
 import { startCallers } from './callers.js';

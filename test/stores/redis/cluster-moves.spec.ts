@@ -1,5 +1,5 @@
 import type { LeaseDriver } from 'nestjs-distributed-lock/core';
-import { rejection } from '../../../lib/testing/store/rejection.js';
+import { rejection } from '../../support/rejection.js';
 import { eventually, staysTrue } from '../../support/eventually.js';
 import { slotOf } from '../../support/redis-cluster.js';
 import { startCallers } from './callers.js';

@@ -1,7 +1,7 @@
 import { LockAbortedError, LockLostError, StoreError } from 'nestjs-distributed-lock/core';
 import { createHash } from 'node:crypto';
 import { scripts } from '../../../lib/stores/redis/scripts/lua.scripts.js';
-import { rejection } from '../../../lib/testing/store/rejection.js';
+import { rejection } from '../../support/rejection.js';
 import { eventually } from '../../support/eventually.js';
 import { startRedis, type RedisServer } from '../../support/redis-server.js';
 import type { LatchMessage } from './latch.child.js';

@@ -1,6 +1,6 @@
 import { LockTimeoutError, type Locks } from 'nestjs-distributed-lock/core';
 import { waits } from '../../contract/candidates.js';
-import { rejection } from '../../../lib/testing/store/rejection.js';
+import { rejection } from '../../support/rejection.js';
 import { endOf } from './setting.js';
 import { woken } from './waiting.js';
 

@@ -1,8 +1,8 @@
 import type { Redis } from 'ioredis';
 import { type Locks, StoreError } from 'nestjs-distributed-lock/core';
-import { gate } from '../../../lib/testing/store/gate.js';
-import { MUTEX, SEMAPHORE_OF_ONE, WRITE_LOCK } from '../../../lib/testing/store/kinds.js';
-import { rejection } from '../../../lib/testing/store/rejection.js';
+import { gate } from '../../support/gate.js';
+import { MUTEX, SEMAPHORE_OF_ONE, WRITE_LOCK } from '../../contract/kinds.js';
+import { rejection } from '../../support/rejection.js';
 import { eventually, staysTrue } from '../../support/eventually.js';
 import { startRedis, type RedisServer } from '../../support/redis-server.js';
 import type { RedisWakeUps } from '../../../lib/stores/redis/waiting/redis.wakeups.js';

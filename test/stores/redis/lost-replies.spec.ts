@@ -1,5 +1,5 @@
 import { LockAbortedError, LockTimeoutError, StoreError, type Locks } from 'nestjs-distributed-lock/core';
-import { rejection } from '../../../lib/testing/store/rejection.js';
+import { rejection } from '../../support/rejection.js';
 import { eventually } from '../../support/eventually.js';
 import { endOf, loadScripts, outcomeOf, shaOf, useRedis } from './setting.js';
 import { woken } from './waiting.js';

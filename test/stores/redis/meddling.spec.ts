@@ -1,5 +1,5 @@
 import { LockConfigError, LockLostError, LockTimeoutError, StoreError, type Lease } from 'nestjs-distributed-lock/core';
-import { rejection } from '../../../lib/testing/store/rejection.js';
+import { rejection } from '../../support/rejection.js';
 import { eventually } from '../../support/eventually.js';
 import { endOf, useRedis } from './setting.js';
 import { expectExclusion, queued, scriptCalls, woken } from './waiting.js';

@@ -2,7 +2,7 @@ import { getEventListeners } from 'node:events';
 import net, { type Socket } from 'node:net';
 import type { Locks, LockStore } from 'nestjs-distributed-lock/core';
 import { redisStore } from 'nestjs-distributed-lock/redis';
-import { gate } from '../../../lib/testing/store/gate.js';
+import { gate } from '../../support/gate.js';
 import { heldBy } from '../../contract/held-by.js';
 import { eventually } from '../../support/eventually.js';
 import { startSentinel } from '../../support/redis-sentinel.js';

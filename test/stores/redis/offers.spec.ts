@@ -1,6 +1,6 @@
 import type { Lock, Locks } from 'nestjs-distributed-lock/core';
-import { MUTEX, SEMAPHORE_OF_ONE, WRITE_LOCK, type Kind } from '../../../lib/testing/store/kinds.js';
-import { rejection } from '../../../lib/testing/store/rejection.js';
+import { MUTEX, SEMAPHORE_OF_ONE, WRITE_LOCK, type Kind } from '../../contract/kinds.js';
+import { rejection } from '../../support/rejection.js';
 import { eventually, staysTrue } from '../../support/eventually.js';
 import { SHORT_LEASE } from '../../contract/in-time.js';
 import { useRedis } from './setting.js';

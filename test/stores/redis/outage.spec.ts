@@ -1,6 +1,6 @@
 import { Redis } from 'ioredis';
 import { LockLostError, StoreError, type Lease, type Locks } from 'nestjs-distributed-lock/core';
-import { rejection } from '../../../lib/testing/store/rejection.js';
+import { rejection } from '../../support/rejection.js';
 import { eventually } from '../../support/eventually.js';
 import { isIoredis } from '../../support/redis-clients.js';
 import type { TcpProxy } from '../../support/tcp-proxy.js';

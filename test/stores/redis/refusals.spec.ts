@@ -4,7 +4,7 @@ import { mkdirSync, rmSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { dirname, join } from 'node:path';
 import { leaseScripts } from '../../../lib/stores/redis/scripts/lua.scripts.js';
-import { rejection } from '../../../lib/testing/store/rejection.js';
+import { rejection } from '../../support/rejection.js';
 import { eventually } from '../../support/eventually.js';
 import { read } from '../../support/markdown.js';
 import { startCluster } from '../../support/redis-cluster.js';

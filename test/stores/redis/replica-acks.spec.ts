@@ -1,5 +1,5 @@
 import { LockConfigError, LockLostError, type Locks, StoreError, type Lease } from 'nestjs-distributed-lock/core';
-import { rejection } from '../../../lib/testing/store/rejection.js';
+import { rejection } from '../../support/rejection.js';
 import { eventually } from '../../support/eventually.js';
 import { freePort } from '../../support/free-port.js';
 import { startRedis, type RedisServer } from '../../support/redis-server.js';

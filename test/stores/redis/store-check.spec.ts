@@ -2,7 +2,7 @@
 import type { RedisOptions } from 'ioredis';
 import { Locks, StoreError, type LocksOptions } from 'nestjs-distributed-lock/core';
 import { redisStore, type RedisStoreOptions } from 'nestjs-distributed-lock/redis';
-import { rejection } from '../../../lib/testing/store/rejection.js';
+import { rejection } from '../../support/rejection.js';
 import { startCluster } from '../../support/redis-cluster.js';
 import { eventually, staysTrue } from '../../support/eventually.js';
 import type { TcpProxy } from '../../support/tcp-proxy.js';

@@ -1,5 +1,5 @@
 import type { Lock, Locks } from 'nestjs-distributed-lock/core';
-import { MUTEX, semaphoreOf, sideOf, WRITE_LOCK, type Kind } from '../../../lib/testing/store/kinds.js';
+import { MUTEX, semaphoreOf, sideOf, WRITE_LOCK, type Kind } from '../../contract/kinds.js';
 import { eventually } from '../../support/eventually.js';
 import { useRedis } from './setting.js';
 import { expectExclusion, expectWoken, inboxes, killSubscribers, queued, subscribers, woken } from './waiting.js';

@@ -5,7 +5,7 @@ import { SEQUENTIAL } from '../../../lib/stores/zookeeper/zookeeper.client.js';
 import { ZookeeperSession } from '../../../lib/stores/zookeeper/zookeeper.session.js';
 import { ZookeeperTable } from '../../../lib/stores/zookeeper/zookeeper.table.js';
 import { ZookeeperWakeUps } from '../../../lib/stores/zookeeper/zookeeper.wakeups.js';
-import { rejection } from '../../../lib/testing/store/rejection.js';
+import { rejection } from '../../support/rejection.js';
 import { startLines } from '../../doctor/examined.js';
 import { eventually } from '../../support/eventually.js';
 import { startProxy, type TcpProxy } from '../../support/tcp-proxy.js';

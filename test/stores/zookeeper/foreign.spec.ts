@@ -5,7 +5,7 @@ import { CONNECTED, type Done, type Stat, type ZookeeperClient } from '../../../
 import { ZookeeperLink } from '../../../lib/stores/zookeeper/zookeeper.link.js';
 import { ZookeeperSession } from '../../../lib/stores/zookeeper/zookeeper.session.js';
 import { ZookeeperTable } from '../../../lib/stores/zookeeper/zookeeper.table.js';
-import { rejection } from '../../../lib/testing/store/rejection.js';
+import { rejection } from '../../support/rejection.js';
 
 const transaction = {
   create: () => undefined,

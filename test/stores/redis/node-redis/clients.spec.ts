@@ -4,7 +4,7 @@ import * as five from 'redis';
 import * as six from 'redis-v6';
 import { overNodeRedis } from '../../../../lib/stores/redis/node-redis/node-redis.adapter.js';
 import type { RedisClient } from '../../../../lib/stores/redis/connection/redis.client.js';
-import { rejection } from '../../../../lib/testing/store/rejection.js';
+import { rejection } from '../../../support/rejection.js';
 import { eventually } from '../../../support/eventually.js';
 import { freePort } from '../../../support/free-port.js';
 import { useRedis } from '../setting.js';

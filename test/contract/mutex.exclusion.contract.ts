@@ -1,9 +1,8 @@
-import type { Locks } from '../../locks.js';
+import type { Locks } from '../../lib/locks.js';
 import type { Kind } from './kinds.js';
 import { locksOpener, type MakeStore, SHORT_LEASE } from './open-locks.js';
 import { renewalBy, renewing } from './renewing.js';
-import { SharedCounter } from './shared-counter.js';
-import { describe, expect, it } from './runner.js';
+import { SharedCounter } from '../support/shared-counter.js';
 
 export function exclusionContract(makeStore: MakeStore, kind: Kind): void {
   const { open, newKey, driver } = locksOpener(makeStore, kind);

@@ -1,4 +1,4 @@
-import type { LeaseDriver, RenewRequest } from '../../core/store/lease-driver.js';
+import type { LeaseDriver, RenewRequest } from '../../lib/core/store/lease-driver.js';
 
 type Renewal = Promise<'renewed' | 'lost'>;
 

@@ -1,9 +1,9 @@
-import type { LocksOptions } from '../../core/model/locks-options.js';
-import type { LeaseDriver, Share } from '../../core/store/lease-driver.js';
-import type { LockStore } from '../../core/store/lock-store.js';
-import { Locks } from '../../locks.js';
-import type { ReadWritePolicy } from '../../primitives/kinds.js';
-import type { Lock } from '../../primitives/lock.js';
+import type { LocksOptions } from '../../lib/core/model/locks-options.js';
+import type { LeaseDriver, Share } from '../../lib/core/store/lease-driver.js';
+import type { LockStore } from '../../lib/core/store/lock-store.js';
+import { Locks } from '../../lib/locks.js';
+import type { ReadWritePolicy } from '../../lib/primitives/kinds.js';
+import type { Lock } from '../../lib/primitives/lock.js';
 
 /** A kind of lock. If one holds it alone, it promises what the mutex does. */
 export interface Kind {

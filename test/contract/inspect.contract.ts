@@ -1,12 +1,11 @@
-import type { Lease } from '../../core/model/lease.js';
-import { LockLostError } from '../../core/model/errors.js';
-import type { KeyReport } from '../../core/model/key-report.js';
-import type { Locks } from '../../locks.js';
-import { eventually } from './eventually.js';
-import { gate } from './gate.js';
-import { type StoreExtra, locksOpener, type MakeStore, where } from './open-locks.js';
-import { rejection } from './rejection.js';
-import { beforeEach, describe, expect, it } from './runner.js';
+import type { Lease } from '../../lib/core/model/lease.js';
+import { LockLostError } from '../../lib/core/model/errors.js';
+import type { KeyReport } from '../../lib/core/model/key-report.js';
+import type { Locks } from '../../lib/locks.js';
+import { eventually } from '../support/eventually.js';
+import { gate } from '../support/gate.js';
+import { type DriverExtra, locksOpener, type MakeStore, where } from './open-locks.js';
+import { rejection } from '../support/rejection.js';
 
 const patient = { keyTimeout: 60_000, waitTimeout: Infinity, retryInterval: 60_000 };
 
@@ -17,7 +16,7 @@ export function inspectContract(name: string, makeStore: MakeStore): void {
     let locks: Locks;
     let others: Locks;
     let key: string;
-    const itHas = (extra: StoreExtra, title: string, test: () => Promise<void>): void => where(makeStore, extra, () => it(title, test));
+    const itHas = (extra: DriverExtra, title: string, test: () => Promise<void>): void => where(makeStore, extra, () => it(title, test));
     /** Questions and orders from one process to another. */
     const itTells = (title: string, test: () => Promise<void>): void => where(makeStore, 'bus', () => it(title, test));
     const until = (isSo: (report: KeyReport) => boolean) =>

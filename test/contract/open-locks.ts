@@ -1,23 +1,18 @@
-import type { LocksOptions } from '../../core/model/locks-options.js';
-import { type LeaseDriver, traitsOf } from '../../core/store/lease-driver.js';
-import type { LockStore } from '../../core/store/lock-store.js';
-import type { Locks } from '../../locks.js';
+import type { LocksOptions } from '../../lib/core/model/locks-options.js';
+import { type LeaseDriver, traitsOf } from '../../lib/core/store/lease-driver.js';
+import type { LockStore } from '../../lib/core/store/lock-store.js';
+import type { Locks } from '../../lib/locks.js';
 import { LocksOfKind, MUTEX, type Kind } from './kinds.js';
-import { afterEach } from './runner.js';
 
-/** A part that a store may lack. */
-export type StoreExtra =
+/** A part that a store, or a driver, may lack. */
+export type DriverExtra =
   | 'wakeUps'
   | 'inspector'
   | 'bus'
   /** The keys are listed: `RecordTable.keys`. */
   | 'keys'
   | 'semaphore'
-  | 'countDownLatch';
-
-/** A part that a driver may lack. */
-export type DriverExtra =
-  | StoreExtra
+  | 'countDownLatch'
   | 'extend'
   | 'adopt'
   /** A release offers the key to all waiters that may have it, also to those behind the first; and the first readers get one token. */
