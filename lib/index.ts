@@ -51,7 +51,7 @@ export type {
 export { waitGraph, type Deadlock, type DeadlockMember } from './operate/wait-graph.js';
 export type { AcquireOptions, OnTimeout, TimeoutContext, UsingOptions } from './core/model/options.js';
 export type { LockEvents, LockListener } from './core/model/events.js';
-export type { LockLogger, LogDetails, LogKeys, WarningCode } from './core/model/lock-log.js';
+export type { LockLogger, LogDetails, WarningCode } from './core/model/lock-log.js';
 export type { CheckState, DoctorCheck, DoctorOptions, DoctorReport, DoctorVerdict, LocksHealth } from './core/model/doctor-report.js';
 export type {
   CallTrace,
