@@ -36,7 +36,6 @@ export const WARNINGS = {
   NDL_LONG_LEASE: 'warn',
   NDL_SHORT_LEASE: 'warn',
   NDL_UNLOCKED_OVERRIDE: 'warn',
-  NDL_OUTER_DECORATOR: 'warn',
   NDL_CRON_WAITS: 'warn',
   NDL_SHUTDOWN_HOOKS: 'warn',
   NDL_SLOW_KEY: 'warn',
