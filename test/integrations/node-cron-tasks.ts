@@ -2,7 +2,7 @@ import type { Locks } from 'nestjs-distributed-lock/core';
 // #region run-coordinator
 import cron, { type RunCoordinator, type ScheduledTask, type TaskFn } from 'node-cron';
 
-/** Of all instances, one runs each scheduled time. */
+/** Lets one of all instances run each scheduled time. */
 export const runCoordinator = (locks: Locks): RunCoordinator => ({
   async shouldRun(key, ttl) {
     const times = { keyTimeout: ttl, minHold: ttl, maxHold: ttl };
