@@ -12,7 +12,6 @@ const outerRing = {
   cli: ['^lib/stores/[^/]+/[^/]+\\.store\\.ts$', '^lib/dashboard/(?!dashboard\\.module)'],
   'fence-guard': ['^lib/core/holding/(call-chain|held-lease)\\.ts$'],
   dashboard: ['^lib/nest/lock-registry\\.ts$'],
-  'node-cron': [],
   'stores/quorum': [],
   'stores/etcd': [],
   'stores/zookeeper': [],
@@ -126,7 +125,7 @@ module.exports = {
       name: 'no-package',
       comment: 'These bring no package along.',
       severity: 'error',
-      from: { path: '^lib/(cli|node-cron|fence-guard)/' },
+      from: { path: '^lib/(cli|fence-guard)/' },
       to: { path: packages, dependencyTypesNot: ['core'] },
     },
     {

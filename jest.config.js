@@ -34,7 +34,6 @@ export default {
     '^nestjs-distributed-lock/records$': '<rootDir>/lib/stores/records/record.store.ts',
     '^nestjs-distributed-lock/fence-guard$': '<rootDir>/lib/fence-guard/fence-guard.ts',
     '^nestjs-distributed-lock/dashboard$': '<rootDir>/lib/dashboard/dashboard.module.ts',
-    '^nestjs-distributed-lock/node-cron$': '<rootDir>/lib/node-cron/run-coordinator.ts',
     '^nestjs-distributed-lock/terminus$': '<rootDir>/lib/observe/lock-health.indicator.ts',
     '^nestjs-distributed-lock/prometheus$': '<rootDir>/lib/observe/prometheus.ts',
     '^nestjs-distributed-lock/testing$': '<rootDir>/lib/testing/testing.ts',

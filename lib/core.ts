@@ -29,7 +29,7 @@ export type { Lease, MultiLease } from './core/model/lease.js';
 export { currentLease } from './core/holding/call-chain.js';
 export type { AcquireOptions, OnTimeout, TimeoutContext, UsingOptions } from './core/model/options.js';
 export type { LockEvents, LockListener } from './core/model/events.js';
-export type { LockLogger, LogDetails, LogKeys, WarningCode } from './core/model/lock-log.js';
+export type { LockLogger, LogDetails, WarningCode } from './core/model/lock-log.js';
 export type { LatchChange, LatchDriver, LatchLook, LatchOperation, LatchState } from './core/store/latch-driver.js';
 export type { CheckState, DoctorCheck, DoctorOptions, DoctorReport, DoctorVerdict, LocksHealth } from './core/model/doctor-report.js';
 export type { StoreDoctor } from './core/store/store-doctor.js';

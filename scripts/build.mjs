@@ -10,7 +10,7 @@ import './embed-page.mjs';
 
 const root = new URL('../', import.meta.url);
 /** Files of lib that are CommonJS in both builds. */
-const COMMONJS = ['core/store/client-packages.cjs', 'stores/redis/clients.cjs'];
+const COMMONJS = ['stores/redis/clients.cjs'];
 const compiler = fileURLToPath(import.meta.resolve('typescript/bin/tsc'));
 
 async function compiles(project) {

@@ -3,7 +3,6 @@ import assert from 'node:assert/strict';
 import { cp, readdir, readFile, stat, writeFile } from 'node:fs/promises';
 import { dirname, join, relative, sep } from 'node:path';
 import mysql from 'mysql2/promise';
-import { supported } from '../lib/core/store/client-packages.cjs';
 import { mariadbUrl, startMariadb } from '../test/support/mariadb-server.ts';
 import { startPostgres } from '../test/support/postgres-server.ts';
 import { startRedis } from '../test/support/redis-server.ts';
@@ -20,6 +19,7 @@ import {
   run,
   start,
   step,
+  supported,
   toInstall,
   values,
 } from './packed.mjs';
@@ -193,9 +193,7 @@ async function checkFiles(installed, tarball) {
         ...(isTyped(build, file) ? [`dist/${build}/${file}.d.ts`] : []),
       ]),
     ),
-    ...['esm', 'cjs'].flatMap((build) =>
-      ['core/store/client-packages.cjs', 'stores/redis/clients.cjs'].map((file) => `dist/${build}/${file}`),
-    ),
+    ...['esm', 'cjs'].map((build) => `dist/${build}/stores/redis/clients.cjs`),
   ];
   const packed = await filesOf(installed);
   assert.deepEqual(packed.sort(), expected.sort(), 'the tarball holds other files than it should');

@@ -6,13 +6,13 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
-import { supported } from '../lib/core/store/client-packages.cjs';
 import { Explained, withLeftovers } from './leftovers.mjs';
 
 const TIME_TO_END = 120_000;
 
 export const root = fileURLToPath(new URL('../', import.meta.url));
 export const { name, peerDependencies } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'));
+export const supported = JSON.parse(await readFile(new URL('supported-clients.json', import.meta.url), 'utf8'));
 /** Versions of the packages that are used with this one. npm lets an app have any version of those that are clients. */
 const ranges = { ...peerDependencies, ...supported };
 /** The arguments of each check. */

@@ -119,7 +119,7 @@ function demoServer(): Server {
       const first = setTimeout(() => {
         isLive(true);
         const me = { by: 'demo', mayRelease: true };
-        take('hello', { version: VERSION, now: Date.now(), stores: [store], me, traceUrl: null, runbookUrl: null });
+        take('hello', { version: VERSION, now: Date.now(), stores: [store], me });
         take('delta', { isFirst: true, put: [...rows.values()], drop: [] });
         take('stats', stats());
         take('notes', notes);

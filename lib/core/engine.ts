@@ -45,7 +45,7 @@ export class Engine {
     this.namespace = namespace;
     this.defaults = completeOptions(options.defaults ?? {});
     this.shutdownTimeout = shutdownTimeout;
-    this.log = new LockLog(options.logger ?? CONSOLE, options.logKeys, options.silence);
+    this.log = new LockLog(options.logger ?? CONSOLE, options.silence);
     this.storeWatch = new StoreWatch(store, namespace, this.log);
     const events = new LockEventEmitter(this.log);
     this.past = new PastEvents(events);
@@ -104,7 +104,7 @@ export class Engine {
     if (keys.length > 0) {
       const names = keys.map((key) => `"${key}"`).join(', ');
       const line = `Closed while leases were held that nobody had released: ${names}. Use \`await using\`, or release() in a finally.`;
-      this.log.warn('NDL_NOT_RELEASED', line, { keys });
+      this.log.warn('NDL_NOT_RELEASED', line);
     }
     const line = 'The lease was released because the locks were closed.';
     await Promise.all(held.map((lease) => lease.revoke(new LockLostError(line, { key: lease.key }))));

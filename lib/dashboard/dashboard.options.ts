@@ -19,10 +19,6 @@ export interface DistributedLockDashboardOptions {
   decorators?: ClassDecorator[];
   /** Hides what keys say: the page and its addresses have only this. It must be different for each key. */
   redact?: (key: string) => string;
-  /** Address of a trace, with `{traceId}`. */
-  traceUrl?: string;
-  /** Address of what to do about a key, with `{key}` or `{label}`, which is that of the holder. */
-  runbookUrl?: string;
   /** Origins such as `https://ops.example.com` from which the page is used, where a proxy changes the `Host`. */
   origins?: string[];
 }
@@ -37,8 +33,6 @@ const CHECKS: Checks = {
   guards: isListOf('guards', 'object', 'function'),
   decorators: isListOf('decorators', 'function'),
   redact: ofType('function'),
-  traceUrl: (value) => (typeof value === 'string' && value.includes('{traceId}') ? undefined : 'an address with {traceId}'),
-  runbookUrl: (value) => (typeof value === 'string' && /\{(key|label)\}/.test(value) ? undefined : 'an address with {key} or {label}'),
   origins: isListOf('origins', 'string'),
 };
 

@@ -103,10 +103,6 @@ export interface Messages {
     readonly now: number;
     readonly stores: readonly string[];
     readonly me: { readonly by: string | null; readonly mayRelease: boolean };
-    /** With `{traceId}`. */
-    readonly traceUrl: string | null;
-    /** With `{key}` and `{label}`. */
-    readonly runbookUrl: string | null;
   };
   /** Once a second at most, some hundred rows at a time. The first one replaces all that the page has. */
   delta: { readonly isFirst?: boolean; readonly put: readonly Row[]; readonly drop: readonly RowName[] };

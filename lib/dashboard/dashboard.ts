@@ -63,7 +63,7 @@ export class Dashboard {
 
   constructor(
     private readonly stores: ReadonlyMap<string, Locks>,
-    private readonly options: { readonly redact?: (key: string) => string; readonly traceUrl?: string; readonly runbookUrl?: string } = {},
+    options: { readonly redact?: (key: string) => string } = {},
   ) {
     this.redact = options.redact;
     this.hub = new Hub(stores, (key) => this.nameOf(key), this.redact !== undefined);
@@ -90,8 +90,7 @@ export class Dashboard {
     });
     // It would never end.
     if (response.req?.method === 'HEAD') return void response.end();
-    const { traceUrl = null, runbookUrl = null } = this.options;
-    this.hub.open(response, { me, traceUrl, runbookUrl });
+    this.hub.open(response, { me });
   }
 
   /** @throws {Refused} */

@@ -1,7 +1,6 @@
 import type { LockEvent } from '../core/model/events.js';
 import type { ObservedRequest, TelemetryObserver, TelemetrySource } from '../core/model/telemetry.js';
 import type { GaugeName, RecordedName } from './instruments.js';
-import { LagWatch } from './lag-watch.js';
 import { readGauge, type Reading } from './gauges.js';
 import { Names } from './names.js';
 
@@ -17,13 +16,11 @@ const MS = 1000;
 export class MetricsHub {
   private readonly sources = new Set<TelemetrySource>();
   private readonly names = { labels: new Names('labels of locks'), elections: new Names('elections') };
-  private readonly lag = new LagWatch((seconds) => this.sink('distributed_lock.event_loop.lag', seconds, {}));
 
   constructor(private readonly sink: Sink) {}
 
   observe(source: TelemetrySource): TelemetryObserver {
     this.sources.add(source);
-    this.lag.start();
     const forget = this.listen(source);
     return {
       request: ({ kind, operation, outcome, duration }: ObservedRequest) =>
@@ -31,7 +28,6 @@ export class MetricsHub {
       stop: () => {
         for (const each of forget) each();
         this.sources.delete(source);
-        if (this.sources.size === 0) this.lag.stop();
       },
     };
   }

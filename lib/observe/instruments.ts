@@ -73,13 +73,6 @@ const INSTRUMENTS = {
     attributes: ['kind', 'store', 'operation', 'outcome'],
     buckets: [0.0005, ...SECONDS.filter((bound) => bound <= 10)],
   },
-  'distributed_lock.event_loop.lag': {
-    type: 'histogram',
-    unit: 's',
-    description: 'How late a timer of the process was, looked at ten times a second',
-    attributes: [],
-    buckets: SECONDS.filter((bound) => bound <= 20),
-  },
   'distributed_lock.subscriber': {
     type: 'gauge',
     unit: '1',

@@ -1,16 +1,6 @@
 import { heldLeases } from '../core/holding/call-chain.js';
 import type { HeldLease } from '../core/holding/held-lease.js';
-import {
-  abortedBy,
-  LockAbortedError,
-  configError,
-  type LockConfigError,
-  LockLostError,
-  LockTimeoutError,
-  stopped,
-  unanswered,
-  type LockError,
-} from '../core/model/errors.js';
+import { abortedBy, LockAbortedError, configError, LockLostError, stopped, unanswered, type LockError } from '../core/model/errors.js';
 import type { Lease } from '../core/model/lease.js';
 import type { ResolvedOptions } from '../core/model/options.js';
 import { untilAborted } from '../core/util/abort.js';
@@ -61,7 +51,7 @@ export class MultiLock extends LockBase<HeldLeases> {
     for (let round = 1; ; round++) {
       const leases: HeldLease[] = [];
       try {
-        for (const lock of this.all) leases.push(await this.takeOne(lock, call, [...leases]));
+        for (const lock of this.all) leases.push(await lock.take(this.optionsOf(call), call.guardsBody, [...leases]));
         const failure = this.all.length > 1 ? await begin(leases, call.options, this.key) : undefined;
         for (const lease of leases) lease.partOf = 'multi-lock';
         if (!failure) return new HeldLeases(leases);
@@ -73,34 +63,6 @@ export class MultiLock extends LockBase<HeldLeases> {
       await call.release(leases);
       await this.pause(round, call);
     }
-  }
-
-  /**
-   * Waits for a key, as a single lock does. If we hold a key of this name already, in another store, one try comes first:
-   *
-   * | the try | then |
-   * |---|---|
-   * | succeeds | done |
-   * | finds the key held by one of our own leases | fails: the two stores lead to the same server, and it would wait for itself |
-   * | finds it held by somebody else | waits |
-   * | fails for a while, and there is time left | tries again |
-   */
-  private async takeOne(lock: KeyLock, call: MultiCall, taken: readonly HeldLease[]): Promise<HeldLease> {
-    const twins = taken.filter(({ key }) => key === lock.key);
-    for (let round = 1; twins.length > 0; round++) {
-      try {
-        return await lock.take({ ...this.optionsOf(call), waitTimeout: 0 }, call.guardsBody, taken);
-      } catch (error) {
-        if (error instanceof LockTimeoutError) {
-          // If the holder is one of our own leases, two of the stores lead to the same server.
-          if (twins.some(({ owner }) => owner === error.holder)) throw waitsForItself(lock.key);
-          break;
-        }
-        if (call.isOverdue || !(error as LockError).transient) throw error;
-      }
-      await this.pause(round, call);
-    }
-    return lock.take(this.optionsOf(call), call.guardsBody, taken);
   }
 
   /** @throws {LockAbortedError} when the locks of one of them are being closed, which waits only for work under way. */
@@ -189,13 +151,11 @@ function withoutDuplicates(given: readonly KeyLock[]): KeyLock[] {
   const locks: KeyLock[] = [];
   for (const lock of given) {
     const relations = locks.map((other) => lock.relationTo(other));
-    if (relations.includes('rival')) throw waitsForItself(lock.key);
+    if (relations.includes('rival')) {
+      const message = `A multi-lock holds "${lock.key}" in two ways: it would wait for itself.`;
+      throw configError('DEADLOCK', message, { key: lock.key });
+    }
     if (!relations.includes('same')) locks.push(lock);
   }
   return locks;
-}
-
-function waitsForItself(key: string): LockConfigError {
-  const message = `A multi-lock holds "${key}" in two ways, or by two stores that are one: it would wait for itself.`;
-  return configError('DEADLOCK', message, { key });
 }

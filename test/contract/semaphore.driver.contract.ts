@@ -2,12 +2,12 @@ import type { AcquireRequest } from '../../lib/core/store/lease-driver.js';
 import { eventually } from '../../lib/testing/store/eventually.js';
 import { itInTime, OFFER, SHORT_LEASE } from './in-time.js';
 import { semaphoreOf } from './kinds.js';
-import { locksOpener, type MakeStore, where } from './open-locks.js';
+import { locksOpener, type MakeStore } from './open-locks.js';
 
 /** The promises of the driver of a semaphore, beyond those of a mutex: that contract is run over one permit, too. */
 export function semaphoreDriverContract(makeStore: MakeStore): void {
   describe('the driver', () => {
-    const { driver: newDriver, newKey, open } = locksOpener(makeStore, semaphoreOf(3));
+    const { driver: newDriver, newKey } = locksOpener(makeStore, semaphoreOf(3));
     let driver: ReturnType<typeof newDriver>;
     let key: string;
 
@@ -111,18 +111,6 @@ export function semaphoreDriverContract(makeStore: MakeStore): void {
         expect(await ask('d', { permits: 4 })).toMatchObject(granted);
         expect(await ask('e', { permits: 4 })).toMatchObject(taken);
       });
-
-      where(makeStore, 'inspector', () =>
-        it('more of them let in a waiter behind a holder of the same process', async () => {
-          const here = open();
-          const patient = { keyTimeout: 20_000, retryInterval: 50, waitTimeout: 60_000 };
-          const holder = await here.semaphore(key, { permits: 1 }).acquire(patient);
-          const waiting = here.semaphore(key, { permits: 1 }).acquire(patient);
-          await eventually(async () => expect((await here.store.inspector?.inspect([key]))?.[0]?.waiterCount).toBe(1));
-          const more = await open().semaphore(key, { permits: 4 }).acquire(patient);
-          for (const lease of [holder, more, await waiting]) lease.assertHeld();
-        }),
-      );
 
       it('fewer of them leave the holders theirs, and let nobody in until it fits', async () => {
         for (const owner of ['a', 'b', 'c']) await ask(owner);

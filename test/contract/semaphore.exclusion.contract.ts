@@ -128,16 +128,13 @@ export function semaphoreExclusionContract(makeStore: MakeStore): void {
       for (const lease of [holder, more, ...(await Promise.all(waiting))]) lease.assertHeld();
     });
 
-    it.each<[string, number, (locks: Locks) => Locks]>([
-      ['another process asks', 1, () => open()],
-      ['another caller of theirs asks', 2, (locks) => locks],
-    ])('lets in waiters behind a holder of the same process, when %s with more', async (_who, count, asker) => {
+    it('lets in waiters behind a holder of the same process, when another caller of theirs asks with more', async () => {
       const locks = open();
       const soon = { ...patient, retryInterval: 50, waitTimeout: 3_000 };
       const holder = await semaphore(1, 1, locks).acquire(soon);
-      const waiting = Array.from({ length: count }, () => semaphore(1, 1, locks).acquire(soon));
+      const waiting = [0, 1].map(() => semaphore(1, 1, locks).acquire(soon));
       await passTime(500);
-      const more = await semaphore(4, 1, asker(locks)).acquire(patient);
+      const more = await semaphore(4, 1, locks).acquire(patient);
       for (const lease of [holder, more, ...(await Promise.all(waiting))]) lease.assertHeld();
     });
 

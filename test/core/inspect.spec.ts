@@ -119,17 +119,6 @@ describe('forceRelease', () => {
     await work;
     expect(lost).toBeGreaterThan(2);
   });
-
-  it('keeps keys out of the log where they may not be in it', async () => {
-    const lines: string[] = [];
-    const warn = (line: string) => void lines.push(line);
-    const locks = open(memoryStore(), { logger: { warn, error: warn }, logKeys: 'none' });
-    const lease = await locks.acquire('customer:4711', { label: 'Shop.sell' });
-    await locks.forceRelease('customer:4711', { reason: 'stuck', by: 'jane', grace: 0 });
-    expect(await lease.release()).toBe(false);
-    expect(lines).toContainEqual('a key is taken from Shop.sell by jane: stuck [NDL_TAKEN]');
-    expect(lines.join()).not.toContain('4711');
-  });
 });
 
 describe('the health of locks', () => {

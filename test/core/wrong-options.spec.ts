@@ -100,7 +100,6 @@ it.each<[option: string, values: unknown[], takers: Name[]]>([
   ['namespace', [5, null, {}, ['a']], ['Locks']],
   ['shutdownTimeout', [Infinity, ...NOT_WHOLE], ['Locks']],
   ['shutdownTimeout', [-1], ['runStandby']],
-  ['logKeys', ['some', true], ['Locks']],
   ['slowWait', [0, -1, 1.5, '5'], ['Locks']],
   ['logger', [{}, { warn: () => undefined }, 'console', true, 5], ['Locks']],
   ['locks', [undefined], ['runStandby']],

@@ -23,7 +23,7 @@ const hubOf = (nameOf = (key: string) => key): Hub => new Hub(new Map([['default
 function open(hub: Hub, highWaterMark?: number): PassThrough {
   const page = new PassThrough({ highWaterMark });
   pages.push(page);
-  hub.open(page as unknown as ServerResponse, { me: { by: null, mayRelease: false }, traceUrl: null, runbookUrl: null });
+  hub.open(page as unknown as ServerResponse, { me: { by: null, mayRelease: false } });
   return page;
 }
 

@@ -1,12 +1,11 @@
 import { Locks, StoreError } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
-import { runCoordinator } from 'nestjs-distributed-lock/node-cron';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import cron from 'node-cron';
 import { forkChild } from '../support/child.js';
 import { eventually } from '../support/eventually.js';
 import { useRedis } from '../stores/redis/setting.js';
-import { scheduleDigest } from './node-cron-tasks.js';
+import { runCoordinator, scheduleDigest } from './node-cron-tasks.js';
 
 const setting = useRedis();
 const open = () => setting.own(undefined);

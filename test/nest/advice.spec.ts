@@ -1,19 +1,16 @@
 import { passTime } from '../support/virtual-time.js';
-import { applyDecorators, Controller, Get, Injectable } from '@nestjs/common';
+import { applyDecorators, Injectable } from '@nestjs/common';
 import { Cron, Interval, Timeout } from '@nestjs/schedule';
 import {
   CronLock,
   currentLease,
   DistributedLock,
-  LeaderOnly,
   ReadLock,
   Semaphore,
   WriteLock,
   type DistributedLockOptions,
 } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
-import { Transactional as ClsTransactional } from '@nestjs-cls/transactional';
-import { Transactional } from 'typeorm-transactional';
 import { boot } from './boot.js';
 import { Log } from './log.js';
 
@@ -23,27 +20,15 @@ async function adviceFor(...providers: (new () => unknown)[]) {
   return logger;
 }
 
-/** As a tracer would: it keeps what it finds on the method, or not. */
-function Traced(keep: boolean): MethodDecorator {
-  return (_target, _method, descriptor: PropertyDescriptor) => {
-    const inner = descriptor.value as (...args: unknown[]) => unknown;
-    const span = function (this: unknown, ...args: unknown[]): unknown {
-      return inner.apply(this, args);
-    };
-    if (keep) for (const key of Reflect.getMetadataKeys(inner)) Reflect.defineMetadata(key, Reflect.getMetadata(key, inner), span);
-    descriptor.value = span;
-  };
-}
-
-const BY_SYMBOL = Symbol('by symbol');
-
-const database = { transaction: (work: () => unknown) => work() };
-const InTransaction: MethodDecorator = (_target, _method, descriptor: PropertyDescriptor) => {
+/** As a tracer would, which keeps nothing that it finds on the method. */
+const Traced: MethodDecorator = (_target, _method, descriptor: PropertyDescriptor) => {
   const inner = descriptor.value as (...args: unknown[]) => unknown;
   descriptor.value = function (this: unknown, ...args: unknown[]): unknown {
-    return database.transaction(() => inner.apply(this, args));
+    return inner.apply(this, args);
   };
 };
+
+const BY_SYMBOL = Symbol('by symbol');
 
 class Base {
   @DistributedLock()
@@ -55,36 +40,11 @@ class Base {
 class Silent extends Base {
   override async buy() {}
 }
-class Calling extends Base {
-  override async buy() {
-    await super.buy();
-  }
-}
-class CallingBySymbol extends Base {
-  override async [BY_SYMBOL]() {
-    await super[BY_SYMBOL]();
-  }
-}
-/** As TypeScript compiles it for ES5. */
-class CallingByPrototype extends Base {
-  override async buy() {
-    const _super = Base;
-    await _super.prototype.buy.call(this);
-  }
-}
-class Hidden extends Base {
-  @Traced(false)
-  override async buy() {
-    await super.buy();
-  }
+class SilentBySymbol extends Base {
+  override async [BY_SYMBOL]() {}
 }
 class Other extends Base {
   async sell() {}
-}
-class CallingAnother extends Other {
-  override async buy() {
-    await super.sell();
-  }
 }
 class First extends Silent {}
 class Second extends Silent {}
@@ -99,13 +59,15 @@ class Last extends Own {
 describe('an override of a locked method', () => {
   const advice = (method: string, locked: string) =>
     expect.stringMatching(
-      `^${method} overrides ${locked} without its @DistributedLock\\(\\): its calls run without the lock.* \\[NDL_UNLOCKED_OVERRIDE\\]$`,
+      `^${method} overrides ${locked} without its @DistributedLock\\(\\): its calls run without the lock, unless .* \\[NDL_UNLOCKED_OVERRIDE\\]$`,
     );
 
   it.each<[string, (new () => unknown)[], unknown[]]>([
-    ['without a lock is a warning', [Silent, CallingAnother], [advice('Silent.buy', 'Base.buy'), advice('CallingAnother.buy', 'Base.buy')]],
-    ['is fine where it calls the method of its parent', [Calling, CallingBySymbol, CallingByPrototype], []],
-    ['is not judged where another decorator hides it', [Hidden], []],
+    [
+      'without a lock is a warning',
+      [Silent, SilentBySymbol],
+      [advice('Silent.buy', 'Base.buy'), advice('SilentBySymbol.Symbol\\(by symbol\\)', 'Base.Symbol\\(by symbol\\)')],
+    ],
     ['is found below a class in between, and named once for all classes', [First, Second], [advice('Silent.buy', 'Base.buy')]],
     ['is compared with the lock that it replaces', [Last], [advice('Last.buy', 'Own.buy')]],
     ['is fine with a lock of its own, or where nothing was locked', [Own, Other], []],
@@ -115,48 +77,9 @@ describe('an override of a locked method', () => {
 });
 
 describe('a decorator above the lock', () => {
-  const line = /Shop\.buy: another decorator above it wraps .* committed after the release/;
-  it.each<[string, MethodDecorator, 'warnings' | 'details']>([
-    ['is a warning: @Transactional() of nestjs-cls', ClsTransactional(), 'warnings'],
-    ['is a warning: @Transactional() of typeorm-transactional', Transactional(), 'warnings'],
-    ['is a warning: one of your own that begins a transaction', InTransaction, 'warnings'],
-    ['is a detail: one that keeps the metadata', Traced(true), 'details'],
-    ['is a detail: one that keeps no metadata', Traced(false), 'details'],
-  ])('%s', async (_name, decorator, level) => {
-    class Shop {
-      @decorator
-      @DistributedLock()
-      async buy() {}
-    }
-    expect(await adviceFor(Shop)).toMatchObject({ warnings: [], details: [], [level]: [expect.stringMatching(line)] });
-    class Leaders {
-      @decorator
-      @LeaderOnly('jobs')
-      async buy() {}
-    }
-    const { [level]: ofLeader } = await adviceFor(Leaders);
-    expect(ofLeader).toHaveLength(1);
-  });
-
-  it('is not looked for below the lock, nor where it only leaves metadata', async () => {
-    @Controller()
-    class Shop {
-      @DistributedLock()
-      @ClsTransactional()
-      async above() {}
-      @Get()
-      @DistributedLock({ value: 'get' })
-      async below() {}
-      @DistributedLock({ value: 'outer' })
-      @DistributedLock({ value: 'inner' })
-      async twice() {}
-    }
-    expect(await adviceFor(Shop)).toMatchObject({ warnings: [], details: [] });
-  });
-
   it('that hides the lock does not keep it from what a factory made', async () => {
     class Shop {
-      @Traced(false)
+      @Traced
       @DistributedLock()
       async buy() {
         return currentLease()?.key;
@@ -169,12 +92,21 @@ describe('a decorator above the lock', () => {
   it('that hides the lock does not hide its mistakes: they end the boot', async () => {
     @Injectable()
     class Shop {
-      @Traced(false)
+      @Traced
       @DistributedLock({ store: 'nowhere' })
       async buy() {}
     }
     await expect(boot({ providers: [Shop] })).rejects.toThrow(/Shop\.buy: no store is registered under the name "nowhere"/);
   });
+});
+
+it('a lock below another one that cannot be made ends the boot', async () => {
+  class Shop {
+    @DistributedLock({ value: 'outer' })
+    @DistributedLock({ value: 'inner', store: 'nowhere' })
+    async buy() {}
+  }
+  await expect(boot({ providers: [Shop] })).rejects.toThrow(/Shop\.buy: no store is registered under the name "nowhere"/);
 });
 
 describe('a lock on a schedule', () => {

@@ -154,14 +154,6 @@ describe('methods that share a prefix and a value', () => {
     expect(await warningsOf(shopWith(first, second))).toEqual([expect.stringMatching(message)]);
   });
 
-  it('are warned about without their keys where logKeys says so', async () => {
-    for (const second of [lock({ value: 'plates', paramLock: true }), lock({ value: 'plates', key: sku, fair: true })]) {
-      const [warning] = await warningsOf(shopWith(lock({ value: 'plates', key: sku }), second), { logKeys: 'none' });
-      expect(warning).toMatch(/a key/);
-      expect(warning).not.toMatch(/plates/);
-    }
-  });
-
   it.each([
     ['the same key function', stock({ key: sku }), stock({ key: (of) => `${String(of)}` })],
     ['different times', stock({ keyTimeout: 100, waitTimeout: 5 }), stock({ keyTimeout: 200 })],

@@ -6,7 +6,6 @@ import { type Lease, Locks } from 'nestjs-distributed-lock/core';
 import { fileStore } from 'nestjs-distributed-lock/file';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { mysqlStore } from 'nestjs-distributed-lock/mysql';
-import { runCoordinator } from 'nestjs-distributed-lock/node-cron';
 import { openTelemetry } from 'nestjs-distributed-lock/opentelemetry';
 import { postgresStore } from 'nestjs-distributed-lock/postgres';
 import { prometheus } from 'nestjs-distributed-lock/prometheus';
@@ -74,9 +73,6 @@ export const stores = (table: RecordTable) => [
   fileStore({ directory: '/tmp/locks' }),
   recordStore(table),
 ];
-
-/** Runs the tasks of node-cron on one instance. */
-export const coordinator = runCoordinator(new Locks(memoryStore()));
 
 /** A user's own lease, for unit tests of code that takes one. */
 export const fake: Lease = {

@@ -24,3 +24,11 @@ export function pinoLogger(pino: Pino): LockLogger {
   };
 }
 // #endregion
+
+// #region without-keys
+const hidden = (message: string) => message.replace(/".*"/g, '"…"');
+export const withoutKeys: LockLogger = {
+  warn: (message) => console.warn(hidden(message)),
+  error: (message) => console.error(hidden(message)),
+};
+// #endregion

@@ -1,8 +1,9 @@
 // What the schematic does to a project, whichever way its files are written.
+import { readFileSync } from 'node:fs';
 import { posix, win32 } from 'node:path';
 import { nestAdd, type Options } from '../../scripts/schematics/nest-add/index.js';
-import { supported } from '../../lib/core/store/client-packages.cjs';
 
+const supported = JSON.parse(readFileSync('scripts/supported-clients.json', 'utf8')) as Record<string, string>;
 const MODULE = `import { Module } from '@nestjs/common';
 
 @Module({

@@ -1,4 +1,3 @@
-import { createHash } from 'node:crypto';
 import { now } from '../util/clock.js';
 
 /** The codes of all lines at level warn and error: docs/troubleshooting.md says of each what to do. */
@@ -37,7 +36,6 @@ export const WARNINGS = {
   NDL_LONG_LEASE: 'warn',
   NDL_SHORT_LEASE: 'warn',
   NDL_UNLOCKED_OVERRIDE: 'warn',
-  NDL_OUTER_DECORATOR: 'warn',
   NDL_CRON_WAITS: 'warn',
   NDL_SHUTDOWN_HOOKS: 'warn',
   NDL_SLOW_KEY: 'warn',
@@ -49,7 +47,6 @@ export type WarningCode = keyof typeof WARNINGS;
 
 /** The subject of a line of the log, as far as it is known. */
 export interface LogDetails {
-  /** The key as the option `logKeys` shows it. */
   readonly key?: string;
   readonly label?: string;
   readonly owner?: string;
@@ -73,13 +70,8 @@ export interface LockLogger {
   debug?(message: string, details?: LogDetails): void;
 }
 
-/** How the log shows keys: as they are, as the first 12 hex digits of their SHA-256, or not at all. */
-export type LogKeys = 'full' | 'hash' | 'none';
-
 /** The subject of a line, and how often it may be written. */
 export interface LogContext extends LogDetails {
-  /** More keys that the message quotes. */
-  readonly keys?: readonly string[];
   /** One line with this value is written in a minute. */
   readonly once?: unknown;
 }
@@ -100,7 +92,6 @@ export class LockLog {
 
   constructor(
     private readonly logger: LockLogger | false,
-    private readonly keys: LogKeys = 'full',
     private readonly silence: readonly WarningCode[] = [],
   ) {}
 
@@ -117,34 +108,15 @@ export class LockLog {
     const hidden = this.hiddenBefore(context.once);
     if (hidden < 0) return;
     try {
-      const text = this.hide(typeof message === 'string' ? message : message(), context);
+      const text = typeof message === 'string' ? message : message();
       const counted = hidden === 0 ? text : `${text} (and ${hidden} more such lines before)`;
       const line = counted.replace(/$/m, code);
-      if (logger.wantsDetails) logger[level]?.(line, this.detailsOf(context));
+      const { key, label, owner, token } = context;
+      if (logger.wantsDetails) logger[level]?.(line, { key, label, owner, token });
       else logger[level]?.(line);
     } catch {
       // There is no other place to report it to.
     }
-  }
-
-  /** The key as the log shows it. */
-  shown(key: string): string | undefined {
-    if (this.keys === 'none') return undefined;
-    return this.keys === 'full' ? key : createHash('sha256').update(key).digest('hex').slice(0, 12);
-  }
-
-  /** Messages quote the key, also those of errors that they contain. */
-  private hide(text: string, { key, keys = [] }: LogContext): string {
-    if (this.keys === 'full') return text;
-    for (const each of key === undefined ? keys : [key, ...keys]) {
-      const shown = this.shown(each);
-      text = text.replaceAll(`"${each}"`, shown === undefined ? 'a key' : `"${shown}"`);
-    }
-    return text;
-  }
-
-  private detailsOf({ key, label, owner, token }: LogContext): LogDetails {
-    return { key: key === undefined ? undefined : this.shown(key), label, owner, token };
   }
 
   /** How many lines of this kind were not written since the last one; −1: this one must not be written, either. */

@@ -1,6 +1,6 @@
-import { checkOptions, integerFrom, ofType, oneOf, type Check } from './check-options.js';
+import { checkOptions, integerFrom, ofType, type Check } from './check-options.js';
 import { checkKey } from './key.js';
-import { WARNINGS, type LockLogger, type LogKeys, type WarningCode } from './lock-log.js';
+import { WARNINGS, type LockLogger, type WarningCode } from './lock-log.js';
 import { checkHolds, USING_CHECKS, type UsingOptions } from './options.js';
 import { isApp } from './owner.js';
 import type { Telemetry } from './telemetry.js';
@@ -25,8 +25,6 @@ export interface LocksOptions {
   logger?: LockLogger | false;
   /** Codes of warnings that are not logged, such as `['NDL_SLOW_WAIT']`. Default: none. */
   silence?: readonly WarningCode[];
-  /** How the log shows keys: `'full'`, `'hash'` (the first 12 hex digits of the SHA-256), or `'none'`. Default `'full'`. */
-  logKeys?: LogKeys;
   /** A caller that has waited for this many milliseconds causes a warning, once a minute for each label. `Infinity`: none. Default 30,000. */
   slowWait?: number;
   /** Milliseconds for which {@link Locks.close} waits for running work. Default 10,000. */
@@ -55,7 +53,6 @@ export const LOCKS_CHECKS: Readonly<Record<keyof LocksOptions, Check>> = {
     Array.isArray(value) && value.every((code) => Object.hasOwn(WARNINGS, code as string))
       ? undefined
       : 'a list of codes of warnings, such as ["NDL_SLOW_WAIT"]',
-  logKeys: oneOf('full', 'hash', 'none'),
   slowWait: (value: unknown) => (value === Infinity || !SLOW_WAIT(value) ? undefined : 'a whole number of at least 1, or Infinity'),
   shutdownTimeout: integerFrom(0),
   localQueue: () => undefined,

@@ -6,7 +6,7 @@ import { watchdog } from '../holding/watchdog.js';
 import { abortedBy, closed, LockError, ownCopyOf, stopped, timedOut, unanswered, type Holder } from '../model/errors.js';
 import { ownerOf } from '../model/owner.js';
 import type { LeaseDriver, Share } from '../store/lease-driver.js';
-import { after, now } from '../util/clock.js';
+import { now } from '../util/clock.js';
 import { LinkedList } from '../util/linked-list.js';
 import { added, removed } from '../util/short-list.js';
 import { Contender } from './contender.js';
@@ -43,7 +43,6 @@ export class LockQueue implements TenureQueue {
   private isRenewing = false;
   /** The share that the last caller asks for. Only the number of permits can be another one than that of the callers before. */
   share: Share | undefined;
-  private scouting: NodeJS.Timeout | undefined;
 
   /**
    * @param id of the queue among those of the driver.
@@ -251,7 +250,6 @@ export class LockQueue implements TenureQueue {
       this.leaves(last);
       last.cancel();
     }
-    this.scout();
   }
 
   /** It does not ask any more. How the others were answered still counts: a semaphore has several. */
@@ -262,21 +260,8 @@ export class LockQueue implements TenureQueue {
     for (const other of this.contenders) if (other.refusedAt > (this.refusedLast?.refusedAt ?? -Infinity)) this.refusedLast = other;
   }
 
-  /**
-   * Other processes can raise the number of permits of a semaphore while callers wait here behind holders of this process. So one contender more than
-   * `maxHolders` waits at the store, except for waits that are short.
-   */
-  private scout(): void {
-    if (this.scouting || this.waiting.size === 0 || this.contenders.length > 0 || !this.share || this.share.permits === Infinity) return;
-    this.scouting = after(2 * this.first.settings.options.retryInterval, () => {
-      this.scouting = undefined;
-      if (this.waiting.size > 0 && this.contenders.length === 0) this.contend();
-    }).unref();
-  }
-
   private endIfIdle(): void {
     if (this.waiting.size > 0 || this.holders.length > 0) return;
-    clearTimeout(this.scouting);
     this.queues.forget(this);
   }
 }

@@ -80,7 +80,7 @@ export class Waiter extends Caller<AcquireCall> implements LinkedEntry<Waiter> {
     if (patience > 0 && error instanceof LockTimeoutError) {
       const { label } = options;
       const line = (): string => (label === undefined ? error.message : `${label}: ${error.message}`);
-      events.debug(line, { key, keys: error.deadlock, label, owner: error.holder, once: `timed out:${label ?? ''}` });
+      events.debug(line, { key, label, owner: error.holder, once: `timed out:${label ?? ''}` });
     }
     const ended = (): LockEvent & { waited: number } => ({ ...this.event(key), waited: this.waited });
     if (error instanceof LockTimeoutError) {

@@ -57,11 +57,6 @@ export function makeDrawer(app: App, release: (targets: readonly Target[]) => vo
 
   const holderOf = (holder: KeyAnswer['holders'][number], { store, key }: RowName, why: string): TemplateResult => {
     const { owner, token, label, since, remaining } = holder;
-    const trace = owner.split(';')[1]?.split('-')[0];
-    const traceUrl = trace && app.data.hello?.traceUrl?.replace('{traceId}', encodeURIComponent(trace));
-    const runbook = app.data.hello?.runbookUrl
-      ?.replace('{key}', encodeURIComponent(key))
-      .replace('{label}', encodeURIComponent(label ?? ''));
     const said = holder.isSilent && holder.saidAt !== null ? ` (said ${ageOf(holder.saidAt)} ago)` : '';
     const facts = {
       doing: label && visible(label) + said,
@@ -75,8 +70,6 @@ export function makeDrawer(app: App, release: (targets: readonly Target[]) => vo
     return html`<li>
       <b>${visible(processOf(holder))}</b> ${holder.phase === 'held' ? silence(holder) : `(${byHand(holder) ?? 'released, kept for its minimum'})`}${holder.phase === 'held' && holder.until ? `(handed over until ${timeOf(holder.until)}, not adopted yet)` : ''}${holder.isShared ? ' (shared)' : ''}
       <dl>${Object.entries(facts).map(([term, fact]) => html`<dt>${term}</dt><dd>${fact ?? '–'}</dd>`)}</dl>
-      ${traceUrl ? html`<a href=${traceUrl} target="_blank" rel="noreferrer">Trace of the holder</a>` : nothing}
-      ${runbook ? html`<a href=${runbook} target="_blank" rel="noreferrer">Runbook</a>` : nothing}
       <button ?disabled=${!!why} aria-describedby=${why ? 'refusal' : nothing} @click=${() => release([{ store, key, owner, token: holder.isSilent ? null : token, label }])}>Take it away…</button>
     </li>`;
   };

@@ -12,8 +12,8 @@ export interface Use {
   readonly plan: LockPlan;
 }
 
-export function advise({ log, name, key }: LockPlan, ...advice: readonly (Advice | undefined)[]): void {
-  for (const each of advice) if (each) log.warn(...each, { key: name, keys: [key] });
+export function advise({ log, name }: LockPlan, ...advice: readonly (Advice | undefined)[]): void {
+  for (const each of advice) if (each) log.warn(...each, { key: name });
 }
 
 const PLACEHOLDER = /[$#]\{[^}]*\}?/;

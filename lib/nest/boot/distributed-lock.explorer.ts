@@ -115,7 +115,7 @@ export class LockExplorer implements OnModuleInit, OnApplicationShutdown {
     if (!locks) {
       const inherited = this.locksOf(prototypeOf(prototype));
       const own = lockedMethodsOf(prototype) ?? NONE;
-      for (const locked of own.values()) this.check(prototype, locked);
+      for (const { definition } of own.values()) this.check(prototype, definition);
       for (const [method, { definition }] of inherited) if (!own.has(method)) this.checkOverride(prototype, definition);
       locks = own.size > 0 ? new Map([...inherited, ...own]) : inherited;
       this.checked.set(prototype, locks);
@@ -123,47 +123,25 @@ export class LockExplorer implements OnModuleInit, OnApplicationShutdown {
     return locks;
   }
 
-  private check(prototype: object, { definition, joinPoint }: LockedMethod): void {
-    const { where, method, kind } = definition;
-    const { log } = this.registry.planOf(definition);
+  private check(prototype: object, definition: LockDefinition): void {
     const uses: Use[] = [];
+    // The plans of inner locks, too: one that cannot be made ends the boot.
     for (let lock: LockDefinition | undefined = definition; lock; lock = lock.inner) {
       uses.push({ definition: lock, plan: this.registry.planOf(lock) });
     }
     for (const use of uses) advise(use.plan, adviceOnParameters(prototype, use));
     advise(this.registry.planOf(definition), adviceOnSchedule(prototype, uses));
-    const wrapper = ownFunction(prototype, method);
-    if (wrapper === joinPoint) return;
-    const message =
-      `${where}: another decorator above it wraps the method, and works outside of the lock: a transaction that it opens, for one, is ` +
-      `committed after the release. To have it inside, write ${DECORATORS[kind]} above it.`;
-    // A proxy, such as that of nestjs-cls, does not show what it does.
-    if (wrapper && /transact|\[native code\]/i.test(sourceOf(wrapper))) log.warn('NDL_OUTER_DECORATOR', message);
-    else log.write('debug', message);
   }
 
   private checkOverride(prototype: object, definition: LockDefinition): void {
     const { method, className, kind } = definition;
-    const override = ownFunction(prototype, method);
-    if (!override || callsParent(override, method)) return;
+    if (!ownFunction(prototype, method)) return;
     const name = String(method);
     const line =
-      `${prototype.constructor.name}.${name} overrides ${className}.${name} without its ${DECORATORS[kind]}: its calls run without the lock. ` +
-      'Decorate it, too.';
+      `${prototype.constructor.name}.${name} overrides ${className}.${name} without its ${DECORATORS[kind]}: ` +
+      'its calls run without the lock, unless it calls the method of its parent. Decorate it, too.';
     advise(this.registry.planOf(definition), ['NDL_UNLOCKED_OVERRIDE', line]);
   }
-}
-
-function sourceOf(method: (...args: never[]) => unknown): string {
-  return Function.prototype.toString.call(method);
-}
-
-/** In any form that compilers write: `super.buy()`, `_super.prototype.buy.call(this)`, `super[BUY]()`… */
-function callsParent(override: (...args: never[]) => unknown, method: string | symbol): boolean {
-  const [head = '', ...calls] = sourceOf(override).split('super');
-  // The function of another decorator, which does not show what it wraps.
-  if (calls.length === 0 && /\b(apply|call)\([^)]*\bthis\b|\[native code\]/.test(head)) return true;
-  return calls.some((after) => after.startsWith('[') || after.split(';', 1)[0]?.includes(String(method)));
 }
 
 /** `null` also for a proxy that throws. */

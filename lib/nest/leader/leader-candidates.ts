@@ -139,7 +139,7 @@ class LeaderCandidate implements MethodLock {
       } catch (error) {
         if (error instanceof LockAbortedError) return;
         const message = `The campaign of this app for "${name}" was refused, and begins again: ${String(error)}`;
-        log.warn('NDL_CAMPAIGN', message, { key, keys: [name], once: this });
+        log.warn('NDL_CAMPAIGN', message, { key, once: this });
         await idle(RETRY);
       }
     }

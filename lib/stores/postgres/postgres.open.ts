@@ -112,7 +112,7 @@ function checked(given: PostgresStoreOptions): PostgresStoreOptions {
   checkOptions(given ?? null, 'postgresStore', CHECKS);
   const options = defined(given);
   checkOneOf(given, 'postgresStore', ['url', 'pool', 'query']);
-  if ('pool' in options && options.pool.Client) checkClient('postgresStore', 'pg', canUnref(options.pool.Client), true);
+  if ('pool' in options && options.pool.Client) checkClient('postgresStore', 'pg', canUnref(options.pool.Client));
   for (const name of ['prepare', 'max'] as const) {
     if (name in options && !('url' in options)) fail(`"${name}" is only for "url"`);
   }

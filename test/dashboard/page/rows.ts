@@ -29,8 +29,6 @@ export function hello(given: Partial<Messages['hello']> = {}): Messages['hello']
     now: NOW,
     stores: ['default'],
     me: { by: 'jane', mayRelease: true },
-    traceUrl: null,
-    runbookUrl: null,
     ...given,
   };
 }

@@ -115,7 +115,7 @@ function problemOf(client: unknown): string | undefined {
   if (isNodeRedis(client) && has('getMasterNode'))
     return '"client" is a sentinel of redis (node-redis): install ioredis and give redisStore({ sentinels, name })';
   // One that is not `destroy`ed is of version 4; since 5.1 its connections are counted, and a silent one can end.
-  if (typeof evalSha === 'function') checkClient('redisStore', 'redis', isNodeRedis(client) && has('socketEpoch'), true);
+  if (typeof evalSha === 'function') checkClient('redisStore', 'redis', isNodeRedis(client) && has('socketEpoch'));
   if (isNodeRedis(client)) return undefined;
   return '"client" must be a client of ioredis or redis (node-redis)';
 }
