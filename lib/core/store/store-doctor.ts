@@ -11,8 +11,6 @@ export interface StoreDoctor {
    * @param namespace put before all keys.
    */
   checks(namespace: string): Promise<readonly DoctorCheck[]>;
-  /** The rights that the store needs, as text to copy. @param namespace put before all keys. */
-  rights?(namespace: string): Promise<string>;
 }
 
 /** A check: where no answer means that the locks may be unfit, also for what and why. */
@@ -29,7 +27,6 @@ const CHECKS = {
   replication: ['replication', ['G2'], 'correctness', 'it is unknown whether this server has replicas'],
   space: ['room for writes', ['G2'], 'efficiency', 'it is unknown whether this server still takes writes'],
   table: ['the table', ['G1']],
-  snapshots: ['open snapshots', ['G9']],
   connections: ['connections', ['G9']],
   'file-system': ['where the directory is', ['G2'], 'efficiency', 'it is unknown where the lock directory is'],
   path: ['path of the directory', ['G2']],

@@ -37,7 +37,6 @@ export class EtcdTable implements CasTable {
   readonly wakeUps: EtcdWakeUps;
   readonly doctor: StoreDoctor = {
     checks: async () => (await import('./operate/etcd.doctor.js')).etcdChecks(this.client, this.prefix),
-    rights: (_namespace) => Promise.resolve(rightsOf(this.prefix)),
   };
 
   constructor(
@@ -183,8 +182,4 @@ function rowOf({ value = '', mod_revision }: Row): CasRow {
 /** Bytes and operations in a transaction. */
 function sizesOf({ key, text, messages }: CasChange): readonly number[] {
   return [200 + 2 * (key.length + text.length + messages.reduce((sum, message) => sum + message.text.length, 0)), 1 + messages.length];
-}
-
-function rightsOf(prefix: string): string {
-  return ['etcdctl role add locks', `etcdctl role grant-permission locks readwrite '${prefix}' --prefix=true`].join('\n');
 }

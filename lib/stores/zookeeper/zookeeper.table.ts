@@ -23,7 +23,6 @@ export class ZookeeperTable implements CasTable {
   readonly wakeUps: ZookeeperWakeUps;
   readonly doctor: StoreDoctor = {
     checks: async () => (await import('./operate/zookeeper.doctor.js')).zookeeperChecks(this.session),
-    rights: (_namespace) => Promise.resolve(rightsOf(this.session.place.root)),
   };
   private readonly rows: string;
 
@@ -178,9 +177,4 @@ function keyOf(name: string): string[] {
   } catch {
     return [];
   }
-}
-
-/** For `zkCli.sh`. */
-function rightsOf(root: string): string {
-  return ['addauth digest <user>:<password>', `create ${root}`, `setAcl ${root} auth:<user>:cdrwa`].join('\n');
 }
