@@ -3,7 +3,7 @@ import { StoreError } from '../../core/model/errors.js';
 import type { StoreDoctor } from '../../core/store/store-doctor.js';
 import type { CasChange, CasFound, CasRow, CasTable } from '../records/observed/cas.table.js';
 import { BAD_VERSION, NO_NODE, NODE_EXISTS, PERSISTENT, storeErrorOf, type Stat } from './zookeeper.client.js';
-import { ZookeeperSession, type Step } from './zookeeper.session.js';
+import { type ZookeeperSession, type Step } from './zookeeper.session.js';
 import { ZookeeperWakeUps } from './zookeeper.wakeups.js';
 
 /** Rows that a sweep reads at a time. */

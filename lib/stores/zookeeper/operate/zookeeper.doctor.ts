@@ -69,8 +69,10 @@ async function ensembleOf(host: string, { place, requestTimeout }: ZookeeperSess
   const session = new ZookeeperSession({ ...place, hosts: host }, requestTimeout);
   const path = `${place.root}/id`;
   try {
+    const found = await session.data(path);
+    if (found) return found.text;
     await session.make(place.root);
-    // A member that is behind has seen the node after that, whoever made it.
+    // A member that is behind has seen the node after that, also if another one made it.
     await session.create(path, randomUUID(), PERSISTENT).catch((error: unknown) => {
       if (codeOf(error) !== NODE_EXISTS) throw error;
     });
