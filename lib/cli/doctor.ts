@@ -10,7 +10,6 @@ export const doctor: Command = {
   words: [],
   summary: 'examines the store for what loses locks, and tries one (exit code 6)',
   flags: {
-    acl: { type: 'boolean', help: 'also prints what gives the rights on Redis, etcd and ZooKeeper, to copy' },
     probe: { type: 'string', help: 'how long to wait for a wake-up (3s)' },
     'no-probe': { type: 'boolean', help: 'writes nothing to the store: no lock is tried' },
     strict: { type: 'boolean', help: 'exit code 6 also for a warning' },
@@ -19,11 +18,9 @@ export const doctor: Command = {
     const within = flags.duration('probe');
     if (within === 0) throw usage('--probe is a time from 1ms on, and --no-probe means none.');
     if (within !== undefined && flags.has('no-probe')) throw usage('Give --probe or --no-probe, not both.');
-    const { rights, ...report } = await (await locks()).doctor({ probe: flags.has('no-probe') ? false : within });
-    out.json('doctor', { ...report, ...(flags.has('acl') && { rights: rights ?? null }) });
+    const report = await (await locks()).doctor({ probe: flags.has('no-probe') ? false : within });
+    out.json('doctor', report);
     for (const check of report.checks) print(out, check);
-    const acl = rights ?? `The ${report.store} store has no list of rights: see its page in the docs.`;
-    if (flags.has('acl')) for (const line of ['', ...acl.split('\n')]) out.line(line);
     out.line();
     out.line(`${STATES.map((state) => `${report.checks.filter((check) => check.state === state).length} ${state}`).join(', ')}`);
     out.line(report.verdict.text);

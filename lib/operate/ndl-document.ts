@@ -25,8 +25,7 @@ export interface Documents {
   readonly release: ForceReply & { readonly at: Date; readonly before: KeyDocument; readonly after: KeyDocument };
   readonly hold: { readonly key: string; readonly owner: string; readonly until: Date };
   readonly leader: { readonly at: Date; readonly leader: KeyDocument };
-  /** `rights` only with `--acl`. */
-  readonly doctor: Omit<DoctorReport, 'rights'> & { readonly rights?: string | null };
+  readonly doctor: DoctorReport;
 }
 
 /** JSON has no dates, and no `Infinity`: there `null` stands for the whole key. */

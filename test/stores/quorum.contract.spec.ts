@@ -6,5 +6,5 @@ import { wholeStoreContract } from '../contract/store.contracts.js';
 const members = [memoryStore(), memoryStore(), memoryStore()];
 
 wholeStoreContract('a quorum of memory stores', () => quorumStore(members, { quarantine: 0 }), {
-  without: ['semaphore', 'countDownLatch', 'extend', 'adopt', 'bus', 'oneServer'],
+  without: ['semaphore', 'countDownLatch', 'extend', 'adopt', 'inspector', 'bus', 'oneServer'],
 });

@@ -40,8 +40,6 @@ export interface DoctorReport {
   /** The smallest `keyTimeout` to use with this store from here, in milliseconds; `null`: no lock was tried. */
   readonly leastKeyTimeout: number | null;
   readonly verdict: DoctorVerdict;
-  /** The users that the store needs, to copy; only where it has such a list. */
-  readonly rights?: string;
 }
 
 /** Options of {@link Locks.doctor}. */

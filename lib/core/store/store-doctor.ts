@@ -11,8 +11,6 @@ export interface StoreDoctor {
    * @param namespace put before all keys.
    */
   checks(namespace: string): Promise<readonly DoctorCheck[]>;
-  /** The rights that the store needs, as text to copy. @param namespace put before all keys. */
-  rights?(namespace: string): Promise<string>;
 }
 
 /** A check: where no answer means that the locks may be unfit, also for what and why. */
@@ -28,9 +26,7 @@ const CHECKS = {
   durability: ['what a crash can lose', ['G2'], 'correctness', 'it is unknown whether this server keeps what it has granted'],
   replication: ['replication', ['G2'], 'correctness', 'it is unknown whether this server has replicas'],
   space: ['room for writes', ['G2'], 'efficiency', 'it is unknown whether this server still takes writes'],
-  quarantine: ['members that were started again', ['G2']],
   table: ['the table', ['G1']],
-  snapshots: ['open snapshots', ['G9']],
   connections: ['connections', ['G9']],
   'file-system': ['where the directory is', ['G2'], 'efficiency', 'it is unknown where the lock directory is'],
   path: ['path of the directory', ['G2']],
@@ -85,7 +81,7 @@ export function addressOf(host: string, port: number | string): string {
 }
 
 /** The check of a store that has none. */
-export function unknownDurability(seen = 'this store has no checks of its own'): Promise<DoctorCheck[]> {
+export function unknownDurability(): Promise<DoctorCheck[]> {
   const advice = 'Read what its database promises for a commit that was answered.';
-  return checksOf({ durability: () => ({ state: 'unknown', seen, advice }) });
+  return checksOf({ durability: () => ({ state: 'unknown', seen: 'this store has no checks of its own', advice }) });
 }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { checkOptions, defined, type Checks } from '../../core/model/check-options.js';
+import { checkOptions, type Checks } from '../../core/model/check-options.js';
 import type { DoctorCheck, DoctorOptions, DoctorReport, DoctorVerdict, Purpose } from '../../core/model/doctor-report.js';
 import type { StoreError } from '../../core/model/errors.js';
 import type { LockStore } from '../../core/store/lock-store.js';
@@ -53,8 +53,7 @@ export async function examine(
   const tried = within === false ? undefined : await tryLock(mutex, key, [newOwner(), newOwner()], within);
   const checks = [...own, ...(tried?.checks ?? [])];
   const least = tried && Math.max(SHORTEST_KEY_TIMEOUT, Math.ceil((KEY_TIMEOUT_PER_REQUEST * tried.slowest) / 100) * 100);
-  const rights = await doctor?.rights?.(namespace);
-  return defined({ at, store: name, checks, leastKeyTimeout: least ?? null, verdict: verdictOf(checks), rights });
+  return { at, store: name, checks, leastKeyTimeout: least ?? null, verdict: verdictOf(checks) };
 }
 
 /** Concludes from the checks together. What is unknown limits, too. */

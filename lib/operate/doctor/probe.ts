@@ -6,7 +6,7 @@ import { duration, isSettledWithin, now } from '../../core/util/clock.js';
 /** Milliseconds until the key of a killed doctor is free. */
 const TTL = 10_000;
 const LOST = 'the lease was lost';
-const RIGHTS = 'Give the user the rights that are missing: ndl doctor --acl prints them where the store has such a list.';
+const RIGHTS = 'Give the user the rights that are missing.';
 
 type Send = <T>(name: string, request: () => Promise<T>) => Promise<T>;
 

@@ -31,8 +31,10 @@ export class EtcdClient {
   private token: Promise<string> | undefined;
   private hasAnswered = false;
   private isClosed = false;
+  /** That of each endpoint that has answered: one for all. */
+  private readonly clusters = new Map<string, string>();
   /** Called with the cluster that has answered, before the reply is used. */
-  onReply: (endpoint: string, cluster: string) => void = () => undefined;
+  onReply: (cluster: string) => void = () => undefined;
 
   constructor(
     private readonly address: EtcdAddress,
@@ -52,12 +54,16 @@ export class EtcdClient {
    * @param read takes from the reply what is needed. If it throws, the answer is not of etcd.
    * @throws {StoreError} whose outcome is unknown, unless it `isUnsent` or `isRefusal`. Final, if no endpoint may take it later.
    */
-  async ask<Reply, Read = Reply>(path: string, body: unknown, read?: (reply: Reply) => Read): Promise<Read> {
+  async ask<Reply extends object, Read = Reply>(path: string, body: unknown, read: (reply: Reply) => Read = asIs): Promise<Read> {
     let passing: StoreError | undefined;
     for (let tries = 1; ; tries++) {
       const { endpoint } = this;
       try {
-        return await this.authorized((token) => this.post(endpoint, path, body, token, read));
+        const compared = (reply: Reply): Read => {
+          this.compare(endpoint, reply);
+          return read(reply);
+        };
+        return await this.authorized((token) => this.post(endpoint, path, body, token, compared));
       } catch (cause) {
         const error = storeErrorOf(cause, endpoint);
         this.leave(endpoint);
@@ -68,7 +74,7 @@ export class EtcdClient {
     }
   }
 
-  /** Asks one endpoint. Without a token, unless it wants one: to sign in needs another endpoint, which may be down or of another cluster. */
+  /** Asks one endpoint, of whichever cluster. Without a token, unless it wants one: to sign in may need another endpoint, which may be down. */
   async askAt<Reply>(endpoint: string, path: string, body: unknown): Promise<Reply> {
     const ask = (token?: string): Promise<Reply> => this.post<Reply>(endpoint, path, body, token);
     try {
@@ -112,6 +118,17 @@ export class EtcdClient {
 
   private get endpoint(): string {
     return this.endpoints[this.current]!;
+  }
+
+  /** @throws {Refusal} if it is of another cluster than the endpoints before: both would grant the same key. */
+  private compare(endpoint: string, { header }: { readonly header?: { readonly cluster_id: string } }): void {
+    if (!header) return;
+    const { cluster_id: cluster } = header;
+    // Its cluster was replaced, as by a restore. So is that of the others.
+    if ((this.clusters.get(endpoint) ?? cluster) !== cluster) this.clusters.clear();
+    for (const [other, known] of this.clusters) if (known !== cluster) throw new Refusal(`it is of another cluster than ${other}`);
+    this.clusters.set(endpoint, cluster);
+    this.onReply(cluster);
   }
 
   /** The next request goes to the next endpoint, unless another one has left this one already. */
@@ -168,7 +185,7 @@ export class EtcdClient {
     path: string,
     body: unknown,
     token?: string,
-    read: (reply: Reply) => Read = (reply) => reply as unknown as Read,
+    read: (reply: Reply) => Read = asIs,
   ): Promise<Read> {
     return detached(async () => {
       const request = this.request(endpoint, path, token);
@@ -181,12 +198,11 @@ export class EtcdClient {
       this.hasAnswered = true;
       const text = await textIn(response);
       if (response.statusCode !== 200) throw refusalOf(response.statusCode, text);
-      const reply = (path === ALARM ? objectIn(text) : replyIn(text)) as Reply & { readonly header?: { readonly cluster_id?: string } };
-      if (reply.header?.cluster_id !== undefined) this.onReply(endpoint, reply.header.cluster_id);
+      const reply = path === ALARM ? objectIn(text) : replyIn(text);
       try {
-        return read(reply);
-      } catch {
-        throw foreign(text);
+        return read(reply as Reply);
+      } catch (error) {
+        throw error instanceof Refusal ? error : foreign(text);
       }
     });
   }
@@ -231,6 +247,10 @@ export class EtcdClient {
     request.on('close', () => clearTimeout(timer));
     return timer;
   }
+}
+
+function asIs<Reply, Read>(reply: Reply): Read {
+  return reply as unknown as Read;
 }
 
 export function base64(text: string): string {

@@ -7,7 +7,7 @@ const UNAUTHENTICATED = 16;
 /** The codes of gRPC that stay until somebody changes the options or the server: an argument, a right, a user, a method. What else is said may pass. */
 const FINAL: readonly unknown[] = [3, 5, 7, UNIMPLEMENTED, UNAUTHENTICATED];
 /** The same by the text: these codes are also those of "too many requests" and of a learner, and this page has none. */
-const FINAL_TEXT = /database space exceeded|authentication is not enabled|HTTP request to an HTTPS server/;
+const FINAL_TEXT = /database space exceeded|authentication is not enabled|HTTP request to an HTTPS server|of another cluster/;
 /** Texts of a member that takes no request at all. Others may: it is the only one that is new, or set up like this. A learner has code 14, or 9 from etcd 3.6. */
 const NOT_TAKEN = /not supported for learner|HTTP request to an HTTPS server/;
 /** The token is too old, or not known to this member yet. Their codes are 16, 3 and, from some parts of etcd, 2. */
@@ -18,6 +18,7 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
   [/permission denied/, 'Grant its user readwrite on the prefix: etcdctl role grant-permission <role> readwrite <prefix> --prefix=true.'],
   [/user name is empty/, 'Give "auth". The gateway does not know a user by the name in its certificate.'],
   [/authentication is not enabled/, 'Leave "auth" out, or run etcdctl auth enable.'],
+  [/of another cluster/, 'Each would grant the same key: give the members of one only.'],
   [/not supported for learner/, 'It copies the data, and does not vote yet: give the members that do, too, or run etcdctl member promote.'],
   [/HTTP request to an HTTPS server|never answered/, 'Its endpoints begin with https:// if it has TLS, and with http:// if not.'],
 ];

@@ -1,7 +1,6 @@
 import type { StoreDoctor } from '../../core/store/store-doctor.js';
 import { inParts } from '../../core/util/in-parts.js';
 import type { CasChange, CasFound, CasRow, CasTable } from '../records/observed/cas.table.js';
-import { Members } from '../records/observed/members.js';
 import { base64, endOf, textOf, type EtcdClient } from './etcd.client.js';
 import { EtcdWakeUps } from './etcd.wakeups.js';
 
@@ -12,7 +11,6 @@ const PAGE = 500;
 
 interface Header {
   readonly revision: string;
-  readonly cluster_id: string;
 }
 interface Row {
   readonly key: string;
@@ -39,10 +37,7 @@ export class EtcdTable implements CasTable {
   readonly wakeUps: EtcdWakeUps;
   readonly doctor: StoreDoctor = {
     checks: async () => (await import('./operate/etcd.doctor.js')).etcdChecks(this.client, this.prefix),
-    rights: (_namespace) => Promise.resolve(rightsOf(this.prefix)),
   };
-  private readonly members: Members;
-  private listener: ((cluster: string) => void) | undefined;
 
   constructor(
     private readonly client: EtcdClient,
@@ -50,14 +45,6 @@ export class EtcdTable implements CasTable {
   ) {
     this.place = ['etcd', ...client.endpoints, prefix].join(' ');
     this.wakeUps = new EtcdWakeUps(client, prefix);
-    client.onReply = (endpoint, cluster) => {
-      this.members.heard(endpoint, cluster);
-      this.listener?.(cluster);
-    };
-    this.members = new Members('etcd', client.endpoints, client.requestTimeout, async (endpoint) => {
-      const { header } = await client.askAt<RangeReply>(endpoint, '/v3/maintenance/status', {});
-      return header.cluster_id;
-    });
   }
 
   get requestTimeout(): number {
@@ -84,15 +71,13 @@ export class EtcdTable implements CasTable {
     return changes.map((change) => replies.get(change)!);
   }
 
-  async count(): Promise<number> {
+  count(): Promise<number> {
     const request = { key: this.keyOf(''), count_only: true };
-    const count = await this.client.ask('/v3/kv/range', request, ({ header }: RangeReply) => Number(revisionIn(header.revision)));
-    this.members.askRest();
-    return count;
+    return this.client.ask('/v3/kv/range', request, ({ header }: RangeReply) => Number(revisionIn(header.revision)));
   }
 
   onReplaced(listener: (cluster: string) => void): void {
-    this.listener = listener;
+    this.client.onReply = listener;
   }
 
   async *keys(prefix: string): AsyncGenerator<string[]> {
@@ -113,15 +98,11 @@ export class EtcdTable implements CasTable {
     return Promise.resolve();
   }
 
-  private async make(changes: readonly CasChange[]): Promise<CasFound[]> {
+  private make(changes: readonly CasChange[]): Promise<CasFound[]> {
     const steps = changes.map((change, index) => this.stepOf(change, index));
     const isLook = changes[0]!.expected === 'look';
     const whole = steps.length === 1 && !isLook ? steps[0] : { success: isLook ? steps : steps.map((step) => ({ request_txn: step })) };
-    await this.members.settled();
-    const found = await this.client.ask('/v3/kv/txn', whole, (reply: TxnReply) => foundIn(reply, changes));
-    // It may be the first reply of another cluster.
-    await this.members.settled();
-    return found;
+    return this.client.ask('/v3/kv/txn', whole, (reply: TxnReply) => foundIn(reply, changes));
   }
 
   /** @param index in the request: each message has a key of its own. */
@@ -201,8 +182,4 @@ function rowOf({ value = '', mod_revision }: Row): CasRow {
 /** Bytes and operations in a transaction. */
 function sizesOf({ key, text, messages }: CasChange): readonly number[] {
   return [200 + 2 * (key.length + text.length + messages.reduce((sum, message) => sum + message.text.length, 0)), 1 + messages.length];
-}
-
-function rightsOf(prefix: string): string {
-  return ['etcdctl role add locks', `etcdctl role grant-permission locks readwrite '${prefix}' --prefix=true`].join('\n');
 }

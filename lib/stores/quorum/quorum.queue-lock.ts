@@ -117,16 +117,6 @@ export function queueLockOf({ key, owner }: Tenancy, rank: 0 | 1 = 0): Tenancy {
   return { key: `${key}${KEY_MARK}${rank === 0 ? '' : rank}`, owner: owner + OWNER_MARK };
 }
 
-/** Whether it is the key of a queue lock. */
-export function isQueueLock(key: string): boolean {
-  return key.includes(KEY_MARK);
-}
-
-/** The owner that waits for the key, by the owner of its queue lock. */
-export function waiterOf(owner: string): string {
-  return owner.endsWith(OWNER_MARK) ? owner.slice(0, -OWNER_MARK.length) : owner;
-}
-
 async function ask(wait: Wait): Promise<AcquireReply> {
   const { queueMember, lock } = wait;
   wait.askedAt = now();

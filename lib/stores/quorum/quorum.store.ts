@@ -4,7 +4,6 @@ import { currentOf, renewable, supportedBy, type LockStore } from '../../core/st
 import { StoreWarnings } from '../../core/store/store-warnings.js';
 import { isSettledWithin } from '../../core/util/clock.js';
 import { QuorumDriver } from './quorum.driver.js';
-import { QuorumInspector } from './operate/quorum.inspector.js';
 import { Member } from './quorum.member.js';
 
 /** Options of {@link quorumStore}. */
@@ -59,10 +58,6 @@ function storeOf(members: readonly LockStore[], options: QuorumStoreOptions): Lo
     requestTimeout: setting.requestTimeout,
     mutex: new QuorumDriver(setting, 'mutex'),
     readWriteLock: hasSides ? { read: new QuorumDriver(setting, 'read'), write: new QuorumDriver(setting, 'write') } : undefined,
-    inspector: members.every(({ inspector }) => inspector) ? new QuorumInspector(voters, memberTimeout) : undefined,
-    doctor: {
-      checks: async (namespace) => (await import('./operate/quorum.doctor.js')).quorumChecks(voters, quarantine, namespace),
-    },
     onWarning,
     degraded: () => voters.filter(({ isUp }) => !isUp).map(({ title }) => `the quorum has to do without ${title}`),
     supports(feature) {

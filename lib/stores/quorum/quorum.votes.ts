@@ -106,7 +106,7 @@ export function checkOutcome(replies: readonly CheckReply[], count: number, isWa
  * The token of a lease, by what its members have recorded last: a member may have recorded a larger one. What each records next is larger, so that the
  * same members give a later lease a larger token.
  */
-export function leaseToken(recorded: readonly (number | null)[]): number | null {
+function leaseToken(recorded: readonly (number | null)[]): number | null {
   const tokens = recorded.filter((token) => token !== null);
   return tokens.length > 0 ? Math.min(...tokens) : null;
 }

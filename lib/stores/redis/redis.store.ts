@@ -47,8 +47,6 @@ function storeOf(options: RedisStoreOptions): LockStore {
     bus: wakeUps.bus,
     doctor: {
       checks: async () => (await import('./operate/redis.doctor.js')).redisChecks(connection),
-      rights: async (namespace) =>
-        (await import('./operate/redis.users.js')).usersFor(connection.keyPrefix, namespace, connection.client.isCluster === true),
     },
     onTrouble(listener) {
       connection.breakListeners.add(listener);

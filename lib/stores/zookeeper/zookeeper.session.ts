@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto';
 import { LockConfigError, StoreError } from '../../core/model/errors.js';
 import { after, now } from '../../core/util/clock.js';
 import { detached } from '../../core/util/detached.js';
@@ -121,23 +120,6 @@ export class ZookeeperSession {
   async data(path: string): Promise<{ readonly text: string; readonly stat: Stat } | undefined> {
     const found = await orNone(this.ask<[Buffer | undefined, Stat]>((client, done) => client.getData(path, done)));
     return found && { text: found[0]?.toString() ?? '', stat: found[1] };
-  }
-
-  /** The id of its ensemble: a node that is made once. `undefined`: the user may not read or make it. */
-  async ensemble(): Promise<string | undefined> {
-    const { root } = this.place;
-    try {
-      const found = await this.data(`${root}/id`);
-      if (found) return found.text;
-      await this.make(root);
-      await this.create(`${root}/id`, randomUUID(), PERSISTENT).catch((error: unknown) => {
-        if (codeOf(error) !== NODE_EXISTS) throw error;
-      });
-      return (await this.data(`${root}/id`))?.text;
-    } catch (error) {
-      if ((error as StoreError).transient) throw error;
-      return undefined;
-    }
   }
 
   /** Deletes nodes, as far as they can be deleted. */

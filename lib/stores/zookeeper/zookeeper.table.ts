@@ -2,13 +2,9 @@ import { randomBytes } from 'node:crypto';
 import { StoreError } from '../../core/model/errors.js';
 import type { StoreDoctor } from '../../core/store/store-doctor.js';
 import type { CasChange, CasFound, CasRow, CasTable } from '../records/observed/cas.table.js';
-import { Members } from '../records/observed/members.js';
 import { BAD_VERSION, NO_NODE, NODE_EXISTS, PERSISTENT, storeErrorOf, type Stat } from './zookeeper.client.js';
-import { ZookeeperSession, type Step } from './zookeeper.session.js';
+import { type ZookeeperSession, type Step } from './zookeeper.session.js';
 import { ZookeeperWakeUps } from './zookeeper.wakeups.js';
-
-/** The member that is in use, for {@link Members}: which of them it is the client does not say. */
-const IN_USE = 'the one in use';
 
 /** Rows that a sweep reads at a time. */
 const PAGE = 100;
@@ -26,13 +22,9 @@ export class ZookeeperTable implements CasTable {
   readonly place: string | undefined;
   readonly wakeUps: ZookeeperWakeUps;
   readonly doctor: StoreDoctor = {
-    checks: async () => (await import('./operate/zookeeper.doctor.js')).zookeeperChecks(this.session, this.members),
-    rights: (_namespace) => Promise.resolve(rightsOf(this.session.place.root)),
+    checks: async () => (await import('./operate/zookeeper.doctor.js')).zookeeperChecks(this.session),
   };
   private readonly rows: string;
-  private readonly members: Members;
-  /** The ensemble to which the connection leads. */
-  private checking: Promise<string | undefined> | undefined;
 
   constructor(private readonly session: ZookeeperSession) {
     const { client, hosts, root } = session.place;
@@ -40,14 +32,6 @@ export class ZookeeperTable implements CasTable {
     this.place = client ? undefined : `zookeeper ${hosts} ${root}`;
     this.rows = `${root}/r`;
     this.wakeUps = new ZookeeperWakeUps(session);
-    this.members = new Members('ZooKeeper', client ? [] : hosts.split(','), session.requestTimeout, async (host) => {
-      const own = new ZookeeperSession({ ...session.place, hosts: host }, session.requestTimeout);
-      return own.ensemble().finally(() => void own.close());
-    });
-    session.onBreak(() => {
-      this.checking = undefined;
-      this.members.heard(IN_USE, undefined);
-    });
   }
 
   get requestTimeout(): number {
@@ -60,11 +44,8 @@ export class ZookeeperTable implements CasTable {
 
   /** They are sent one after the other, without waiting for the answers. */
   exchange(changes: readonly CasChange[]): readonly Promise<CasFound>[] {
-    const made = this.compared().then(() => {
-      if (changes.some(({ expected }) => typeof expected === 'string')) this.catchUp();
-      return changes.map((change) => this.make(change));
-    });
-    return changes.map(async (_, index) => (await made)[index]!);
+    if (changes.some(({ expected }) => typeof expected === 'string')) this.catchUp();
+    return changes.map((change) => this.make(change));
   }
 
   /** The ensemble may have been restored from a copy while there was no connection. It does not show: the zxid of an election is larger than all before. */
@@ -74,7 +55,6 @@ export class ZookeeperTable implements CasTable {
 
   /** Its number is the count when the node of this process was written. A read has none. */
   async count(): Promise<number> {
-    this.members.askRest();
     const count = countOf(await this.wakeUps.touch());
     if (count === undefined)
       throw new StoreError('ZooKeeper has had too many elections: its count is not exact any more.', { transient: false });
@@ -102,22 +82,6 @@ export class ZookeeperTable implements CasTable {
   /** A member that is behind would answer a read with what was. It answers after a write that was sent before, and that one goes through the leader. */
   private catchUp(): void {
     void this.wakeUps.touch().catch(() => undefined);
-  }
-
-  /** Compares the ensembles of the hosts, and that of each connection before it is used. @throws {LockConfigError} */
-  private async compared(): Promise<void> {
-    const { place } = this.session;
-    if (place.client || !place.hosts.includes(',')) return;
-    for (let isSame = false; !isSame;) {
-      const checking = (this.checking ??= this.session.ensemble());
-      const ensemble = await checking.catch((error: unknown) => {
-        if (this.checking === checking) this.checking = undefined;
-        throw error;
-      });
-      isSame = this.checking === checking;
-      if (isSame) this.members.heard(IN_USE, ensemble);
-    }
-    await this.members.settled();
   }
 
   private make(change: CasChange): Promise<CasFound> {
@@ -213,9 +177,4 @@ function keyOf(name: string): string[] {
   } catch {
     return [];
   }
-}
-
-/** For `zkCli.sh`. */
-function rightsOf(root: string): string {
-  return ['addauth digest <user>:<password>', `create ${root}`, `setAcl ${root} auth:<user>:cdrwa`].join('\n');
 }

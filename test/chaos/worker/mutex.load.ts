@@ -12,7 +12,7 @@ const { mutex: KEYS } = ALL_KEYS;
 /** One call of a caller of mutexes: by `using`, re-entrant or not, by a bare lease, by one try, or as a part of a ring; aborted now and then. */
 export async function callMutex(context: Context, open: OpenLocks): Promise<void> {
   const { random } = context;
-  if (random.chance(1 / 100)) return takeAway(context, open);
+  if (random.chance(1 / 100) && open.locks.store.supports('inspect')) return takeAway(context, open);
   const key = random.pick(KEYS);
   const terms = chooseTerms(context, key);
   const call = new Call(context, question('mutex', [key], 'alone', terms, open));

@@ -2,18 +2,36 @@
 import { etcdStore } from 'nestjs-distributed-lock/etcd';
 import { EtcdClient } from '../../../lib/stores/etcd/etcd.client.js';
 import { EtcdTable } from '../../../lib/stores/etcd/etcd.table.js';
+import { rejection } from '../../../lib/testing/store/rejection.js';
+import { examined } from '../../doctor/examined.js';
 import { startEtcd } from '../../support/etcd-server.js';
 import { eventually } from '../../support/eventually.js';
 import { startProxy } from '../../support/tcp-proxy.js';
-import { twoClusters } from '../two-clusters.js';
+import { open } from './setting.js';
+
+afterEach(() => jest.restoreAllMocks());
 
 const AS_IT_COMES = { endOfRequest: ({ length }: Buffer) => length, endOfReply: ({ length }: Buffer) => length, isPush: () => false };
 
-twoClusters({
-  name: 'etcd',
-  start: startEtcd,
-  options: (members) => ({ endpoints: members.map(({ url }) => url) }),
-  store: (options) => etcdStore(options as never),
+it('endpoints of two clusters in one list: the second one is refused, the first one goes on, and the doctor names it', async () => {
+  const [first, second] = await Promise.all([startEtcd(), startEtcd()]);
+  const options = { endpoints: [first.url, second.url], requestTimeout: 5000 };
+  jest.spyOn(Math, 'random').mockReturnValueOnce(0.1);
+  const locks = open(options);
+  await (await locks.acquire('order:42')).release();
+  await first.kill();
+  const refused = {
+    name: 'StoreError',
+    transient: false,
+    message: expect.stringContaining(`${second.url}: it is of another cluster than`),
+  };
+  expect(await rejection(locks.acquire('order:42'))).toMatchObject(refused);
+  await first.restart();
+  await (await locks.acquire('order:42')).release();
+  const report = await examined(etcdStore(options));
+  expect(report.verdict).toMatchObject({ efficiency: 'no' });
+  expect(report.of('role')).toMatchObject({ state: 'bad', advice: expect.stringContaining('one') });
+  await Promise.all([first, second].map((cluster) => cluster.stop()));
 });
 
 it('a reply of another cluster names it before it is used, and has the count of that cluster', async () => {

@@ -120,6 +120,31 @@ it.each([
   client.close();
 });
 
+describe.each([
+  ['another cluster is refused each time', ['a 1', 'b 2 refused', 'a 1', 'b 2 refused']],
+  ['a cluster that was restored, so that its id is another one, is used', ['a 1', 'b 1', 'a 2', 'b 2', 'a 2']],
+  ['a member of before a restore is refused, until it is restored, too', ['a 1', 'b 1', 'a 2', 'b 1 refused', 'a 2', 'b 2']],
+  ['a member is refused until one that was used is restored, too', ['a 1', 'b 2 refused', 'a 2', 'b 2']],
+])('%s', (_title, replies) => {
+  it(`in ${replies.join(', ')}`, async () => {
+    let [name, cluster] = ['', ''];
+    const reply = (): string => JSON.stringify({ header: { cluster_id: cluster, revision: '7' } });
+    const both = await Promise.all(['a', 'b'].map((each) => frontOf(() => (each === name ? [200, reply()] : [404, '']))));
+    const client = new EtcdClient({ endpoints: both.map(({ url }) => url) }, TIMEOUT);
+    const heard: string[] = [];
+    client.onReply = (each) => heard.push(each);
+    for (const each of replies) {
+      [name, cluster] = each.split(' ') as [string, string];
+      const asked = client.ask('/v3/kv/range', {});
+      const message = expect.stringMatching(/^etcd: .* is of another cluster than .*: give the members of one only\./);
+      if (each.endsWith('refused')) expect(await rejection(asked)).toMatchObject({ transient: false, isRefusal: true, message });
+      else await asked;
+    }
+    expect(heard).toEqual(replies.filter((each) => !each.endsWith('refused')).map((each) => each.split(' ')[1]));
+    client.close();
+  });
+});
+
 it('an inbox is opened where one of two endpoints breaks off each watch', async () => {
   const { url } = await frontOf((path) => (path === '/v3/watch' ? [502, '<html>'] : undefined));
   beginWith(0, 2);

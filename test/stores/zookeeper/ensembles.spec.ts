@@ -4,18 +4,21 @@ import { createServer, type AddressInfo } from 'node:net';
 import { ZookeeperLink } from '../../../lib/stores/zookeeper/zookeeper.link.js';
 import { ZookeeperSession } from '../../../lib/stores/zookeeper/zookeeper.session.js';
 import { ZookeeperTable } from '../../../lib/stores/zookeeper/zookeeper.table.js';
+import { examined } from '../../doctor/examined.js';
 import { eventually } from '../../support/eventually.js';
 import { startProxy } from '../../support/tcp-proxy.js';
 import { ZOOKEEPER } from '../../support/tcp-proxy-framing.js';
 import { startZookeeper, type ZookeeperServer } from '../../support/zookeeper-server.js';
-import { twoClusters } from '../two-clusters.js';
 
-// They answer no word that would tell what they are.
-twoClusters({
-  name: 'zookeeper',
-  start: () => startZookeeper({ config: ['4lw.commands.whitelist=ruok'], word: 'ruok' }),
-  options: (members) => ({ connectionString: members.map(({ connectionString }) => connectionString).join() }),
-  store: (options) => zookeeperStore(options as never),
+it('hosts of two ensembles in one list make the store unfit for locks', async () => {
+  // They answer no word that would tell what they are.
+  const start = () => startZookeeper({ config: ['4lw.commands.whitelist=ruok'], word: 'ruok' });
+  const servers = await Promise.all([start(), start()]);
+  const connectionString = servers.map((server) => server.connectionString).join();
+  const report = await examined(zookeeperStore({ connectionString, requestTimeout: 5000 }));
+  expect(report.verdict).toMatchObject({ efficiency: 'no' });
+  expect(report.of('role')).toMatchObject({ state: 'bad', advice: expect.stringContaining('one') });
+  await Promise.all(servers.map((server) => server.stop()));
 });
 
 describe('a server by itself', () => {

@@ -4,8 +4,6 @@ import type { PostgresClient, PostgresConnection, Row } from '../postgres.connec
 import type { PostgresStatements } from '../postgres.statements.js';
 
 const OLDEST = '12';
-/** Seconds. */
-const LONG = 60;
 const COLUMNS = { key: 'text', version: 'bigint', record: 'text', ends_at: 'bigint', fence: 'bigint' };
 const SERVER = `SELECT current_setting('synchronous_commit') AS commit, current_setting('fsync') AS fsync,
   current_setting('full_page_writes') AS pages, current_setting('server_version') AS version, pg_is_in_recovery() AS standby,
@@ -15,18 +13,12 @@ const TABLE = `SELECT t.oid::bigint AS oid, c.relpersistence AS persistence,
       AS columns,
     coalesce((SELECT bool_or(array_length(i.indkey::int2[], 1) = 1 AND a.attname = 'key') FROM pg_index i
       JOIN pg_attribute a ON a.attrelid = t.oid AND a.attnum = i.indkey[0] WHERE i.indrelid = t.oid AND i.indisunique AND i.indpred IS NULL), false) AS "isKey",
-    (SELECT json_agg(p.name) FROM (VALUES ('SELECT'), ('INSERT'), ('UPDATE')) p (name) WHERE NOT has_table_privilege(t.oid, p.name)) AS missing,
-    (SELECT json_agg(o.relnamespace::regnamespace::text) FROM pg_class o WHERE o.relname = c.relname AND o.oid <> c.oid AND o.relkind = 'r') AS elsewhere,
-    current_user::text AS user
+    (SELECT json_agg(o.relnamespace::regnamespace::text) FROM pg_class o WHERE o.relname = c.relname AND o.oid <> c.oid AND o.relkind = 'r') AS elsewhere
   FROM (SELECT to_regclass($1::text)::oid AS oid) t LEFT JOIN pg_class c ON c.oid = t.oid`;
 const REPLICAS = 'SELECT state, sync_state FROM pg_stat_replication';
 /** A server may be behind a pooler or a socket: then it says another address, or none. */
 const PLACE = `SELECT current_database() AS database, host(inet_server_addr()) AS host, inet_server_port() AS port,
   (SELECT relnamespace::regnamespace::text FROM pg_class WHERE oid = to_regclass($1::text)) AS schema`;
-/** While one is open, no row version that is newer can be removed, in any table of the database. */
-const SNAPSHOTS = `SELECT coalesce(max(extract(epoch FROM clock_timestamp() - xact_start)) FILTER (WHERE backend_xmin IS NOT NULL), 0)::float8 AS oldest,
-  count(*) FILTER (WHERE state IS NULL)::int AS hidden
-  FROM pg_stat_activity WHERE datname = current_database() AND coalesce(backend_type, 'client backend') = 'client backend' AND pid <> pg_backend_pid()`;
 
 /**
  * Examines a PostgreSQL server and the table.
@@ -77,14 +69,6 @@ export function postgresChecks(
       return warning(seen, advice, 'a failover can forget a grant of this server');
     },
     table: async () => tableOf(statements, await one(TABLE, statements.table)),
-    async snapshots() {
-      const { oldest, hidden } = await one(SNAPSHOTS);
-      const seen = `the oldest is open for ${Number(oldest).toFixed(0)} s`;
-      const advice =
-        'Set idle_in_transaction_session_timeout, or keep locks in a database of their own on this server: a busy key gets slow.';
-      if (Number(oldest) > LONG) return warning(seen, advice);
-      return Number(hidden) > 0 ? { state: 'unknown', seen: 'this user may not see those of others (pg_monitor)' } : { seen };
-    },
     async connections() {
       await server;
       const advice = 'Give "url" instead of "query": where the app uses all connections, renewals come too late.';
@@ -105,13 +89,10 @@ function tableOf({ table, schema }: PostgresStatements, row: Row): Finding {
   const because = 'the table is not as it must be';
   if (row['oid'] === null) return bad(`${table} is missing`, `Run this once: ${schema.replaceAll(/\s+/g, ' ')};`, because);
   const { columns, isKey, persistence } = row as { readonly columns: Row; readonly isKey: boolean; readonly persistence: string };
-  const user = String(row['user']);
   const wrong = Object.entries(COLUMNS).filter(([name, type]) => columns[name] !== type);
   const names = [...wrong.map((column) => column.join(' ')), ...(isKey ? [] : ['PRIMARY KEY (key)'])];
   if (names.length > 0) return bad(`${table} has no ${names.join(', ')}`, 'Rename it, and run what postgresSchema() gives.', because);
-  const [missing, elsewhere] = [row['missing'], row['elsewhere']].map((list) => ((list ?? []) as string[]).join(', '));
-  const grant = `GRANT SELECT, INSERT, UPDATE, DELETE ON ${table} TO ${user}`;
-  if (missing !== '') return bad(`${user} lacks ${missing}`, grant, 'this user may not use the table');
+  const elsewhere = ((row['elsewhere'] ?? []) as string[]).join(', ');
   const isLost = 'a crash of the server empties the table, which is UNLOGGED';
   if (persistence !== 'p') return bad(`${table} is UNLOGGED`, `ALTER TABLE ${table} SET LOGGED`, isLost, 'correctness');
   if (elsewhere === '' || table.includes('.')) return { seen: table };

@@ -54,14 +54,14 @@ export function recordIn(key: string, { text, revision }: CasRow, seen: Observat
   return { record: JSON.stringify(record), fence };
 }
 
-/** Milliseconds of the longest lease in a row, and its fence; `Infinity`: it is not valid. */
-export function largestIn(text: string): { ttl: number; fence: number } {
+/** Milliseconds of the longest lease in a row; `Infinity`: it is not valid. */
+export function longestIn(text: string): number {
   let longest = 0;
   try {
-    const { record, fence } = JSON.parse(text) as Row;
+    const { record } = JSON.parse(text) as Row;
     if (record) replaceEnds(record, (_end, ttl) => (longest = Math.max(longest, ttl)));
-    return { ttl: longest, fence: Number.isSafeInteger(fence) ? fence : Infinity };
+    return longest;
   } catch {
-    return { ttl: Infinity, fence: Infinity };
+    return Infinity;
   }
 }

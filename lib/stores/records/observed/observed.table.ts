@@ -6,16 +6,13 @@ import { type Change, type Found, RecordSweep, type RecordTable, TOUCH, VOID } f
 import type { TableTime } from '../record.work.js';
 import type { CasChange, CasFound, CasTable } from './cas.table.js';
 import { Observations, type Stamp } from './observations.js';
-import { largestIn, recordIn, rowOf } from './observed.row.js';
-import { SweptFence } from './swept.fence.js';
+import { longestIn, recordIn, rowOf } from './observed.row.js';
 
 /** Milliseconds without a reply after which the store is asked for its count: dates are as exact as that. */
 const TICK = 1000;
 /** The same while this process has used no key for so long. */
 const IDLE_TICK = 10_000;
 const IDLE_AFTER = 60_000;
-/** Milliseconds from the end of a row until its fence is noted, before it is deleted after an {@link HOUR}. */
-const NOTED = 50 * 60_000;
 
 /** The observations of this process at each place, as long as a table is open there: another store may answer after that. */
 const places = new Map<string, Observations>();
@@ -38,7 +35,7 @@ export function observedTable(table: CasTable): RecordTable {
     ...{ name, requestTimeout, atOnce, wakeUps, bus, doctor },
     observedTime,
     exchange: (changes) => observed.exchange(changes),
-    keys: table.keys && ((prefix) => observed.swept.others(table.keys!(prefix))),
+    keys: table.keys && ((prefix) => table.keys!(prefix)),
     onWarning: table.onWarning && ((listener) => table.onWarning!(listener)),
     note: table.note && ((line) => table.note!(line)),
     close() {
@@ -61,7 +58,6 @@ interface Sent {
 }
 
 class ObservedTable {
-  readonly swept: SweptFence;
   private readonly sweeps = new RecordSweep(() => this.sweep());
   private usedAt = now();
   private ticking: NodeJS.Timeout | undefined;
@@ -71,7 +67,6 @@ class ObservedTable {
     private readonly table: CasTable,
     private readonly seen: Observations,
   ) {
-    this.swept = new SweptFence(table);
     table.onReplaced?.((store) => seen.replaced(store));
     if (table.count) this.tickIn(0);
   }
@@ -79,13 +74,6 @@ class ObservedTable {
   exchange(changes: readonly Change[]): Promise<Found>[] {
     this.usedAt = now();
     this.sweeps.ifDue();
-    const { epoch } = this.seen;
-    if (this.swept.isKnown(epoch) || !changes.some(({ expected, tokens }) => expected === VOID && tokens > 0)) return this.send(changes);
-    const found = this.swept.read(epoch).then(() => this.send(changes));
-    return changes.map(async (_, index) => (await found)[index]!);
-  }
-
-  private send(changes: readonly Change[]): Promise<Found>[] {
     const sent = changes.map((change) => this.prepare(change));
     const { known } = this.seen;
     const replies = this.table.exchange(sent.map(({ change }) => change));
@@ -106,7 +94,7 @@ class ObservedTable {
   private prepare({ key, expected, record, tokens, fence: floor, messages }: Change): Sent {
     const look: Sent = { change: { key, expected: expected === TOUCH ? 'touch' : 'look', text: '', messages: [] }, fence: 0, stamps: [] };
     if (expected === undefined || expected === TOUCH) return look;
-    const row = expected === VOID ? { epoch: this.seen.epoch, fence: this.swept.fence, version: undefined } : partsOf(expected);
+    const row = expected === VOID ? { epoch: this.seen.epoch, fence: 0, version: undefined } : partsOf(expected);
     // The store was restored from a copy: another row may have the same version.
     if (row.epoch !== this.seen.epoch) return look;
     const fence = tokens > 0 ? Math.max(row.fence + tokens, floor) : row.fence;
@@ -141,21 +129,10 @@ class ObservedTable {
 
   /** Deletes the rows that ended an hour ago, if this process is old enough to know. */
   private async sweep(): Promise<void> {
-    const { table, seen, swept } = this;
-    const { epoch } = seen;
-    const time = now();
-    const micros = Date.now() * 1000;
-    const count = seen.countAt(time - NOTED);
-    if (count === 0) return;
-    let largest = 0;
-    await table.sweep?.(count, ({ text, revision = Infinity }) => {
-      const { ttl, fence } = largestIn(text);
-      // A fence ahead of this clock is of a process that has another one. The largest of all would be kept for good.
-      if (fence > micros || revision > seen.countAt(time - NOTED - ttl)) return false;
-      largest = Math.max(largest, fence);
-      return revision <= seen.countAt(time - HOUR - ttl) && swept.has(fence, epoch);
-    });
-    await swept.note(largest, epoch);
+    const { table, seen } = this;
+    const endedBy = now() - HOUR;
+    const count = seen.countAt(endedBy);
+    if (count > 0) await table.sweep?.(count, ({ text, revision = Infinity }) => revision <= seen.countAt(endedBy - longestIn(text)));
   }
 
   private tickIn(delay: number): void {

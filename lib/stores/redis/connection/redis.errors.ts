@@ -16,7 +16,7 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
   [/^ERR SELECT is not allowed in cluster mode/, OF_CLUSTER],
   [/^OOM/, 'Give it more memory, or a Redis of its own to locks.'],
   [/^MISCONF/, 'Look at its disk and its log.'],
-  [/\bNOPERM\b/, 'Check the ACL rules of the user: ndl doctor --acl prints what locks need.'],
+  [/\bNOPERM\b/, 'Check the ACL rules of the user: docs/redis.md has what locks need.'],
   [/\b(NOAUTH|WRONGPASS)\b/, 'Check the user and the password.'],
 ];
 /** Where the server says which line of a script was refused. */

@@ -1,9 +1,9 @@
+import { randomUUID } from 'node:crypto';
 import { connect } from 'node:net';
 import type { DoctorCheck } from '../../../core/model/doctor-report.js';
 import { addressOf, bad, checksOf, isOlder, versionFinding, warning, type Finding } from '../../../core/store/store-doctor.js';
-import type { Members } from '../../records/observed/members.js';
-import type { ZookeeperClient } from '../zookeeper.client.js';
-import type { ZookeeperSession } from '../zookeeper.session.js';
+import { codeOf, NODE_EXISTS, PERSISTENT, type ZookeeperClient } from '../zookeeper.client.js';
+import { ZookeeperSession } from '../zookeeper.session.js';
 
 const OLDEST = '3.5';
 /** The first of 3.8 and of 3.9 that keep what they have confirmed, one in between that does not, and the newest that our tests have seen keep it. */
@@ -22,7 +22,7 @@ interface Inside {
 }
 
 /** Examines the members by the word `srvr`, and by their configuration. */
-export function zookeeperChecks(session: ZookeeperSession, ensembles: Members): Promise<DoctorCheck[]> {
+export function zookeeperChecks(session: ZookeeperSession): Promise<DoctorCheck[]> {
   const { hosts, client, root } = session.place;
   const members = client ? [] : hosts.split(',');
   const answers = Promise.allSettled(members.map((host) => answerOf(host, session.requestTimeout)));
@@ -48,11 +48,9 @@ export function zookeeperChecks(session: ZookeeperSession, ensembles: Members): 
       return versionsFinding(versions);
     },
     async role() {
-      try {
-        await ensembles.settled();
-      } catch {
+      const ids = await Promise.allSettled((members.length > 1 ? members : []).map((host) => ensembleOf(host, session)));
+      if (new Set(ids.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []))).size > 1)
         return bad('hosts of different ensembles', 'Give the members of one ensemble only.', 'each ensemble would grant the same key');
-      }
       return roleOf(await answered(), members.length);
     },
     async replication() {
@@ -64,6 +62,24 @@ export function zookeeperChecks(session: ZookeeperSession, ensembles: Members): 
       return voters < 3 ? warning(seen, 'Run three or five members.', isAlone ? 'a lost disk loses all locks' : undefined) : { seen };
     },
   });
+}
+
+/** The text of a node that is made once. */
+async function ensembleOf(host: string, { place, requestTimeout }: ZookeeperSession): Promise<string | undefined> {
+  const session = new ZookeeperSession({ ...place, hosts: host }, requestTimeout);
+  const path = `${place.root}/id`;
+  try {
+    const found = await session.data(path);
+    if (found) return found.text;
+    await session.make(place.root);
+    // A member that is behind has seen the node after that, also if another one made it.
+    await session.create(path, randomUUID(), PERSISTENT).catch((error: unknown) => {
+      if (codeOf(error) !== NODE_EXISTS) throw error;
+    });
+    return (await session.data(path))?.text;
+  } finally {
+    void session.close();
+  }
 }
 
 /** Where a client that is lent connects to. */

@@ -1,4 +1,3 @@
-import type { LockStore } from '../../../../lib/core/store/lock-store.js';
 import { mayTake, passTime } from '../../../support/virtual-time.js';
 import { acquire, counted, data, GRANTED, HOUR, leave, newProcess, release, remaining, TAKEN, TTL } from './setting.js';
 
@@ -74,23 +73,7 @@ describe('a process that has never looked at a key', () => {
 });
 
 describe('a sweep', () => {
-  const rows = (): string[] => [...data.rows.keys()].filter((key) => key !== '\tswept').sort();
-  async function passMinutes(minutes: number, process: LockStore): Promise<void> {
-    for (let passed = 0; passed < minutes; passed += 5) {
-      await passTime(5 * 60_000);
-      await remaining(process, 'looked at');
-    }
-  }
-  /** As a process whose wall clock is ahead by so much. */
-  async function ahead<T>(milliseconds: number, work: () => Promise<T>): Promise<T> {
-    const { now } = Date;
-    Date.now = () => now.call(Date) + milliseconds;
-    try {
-      return await work();
-    } finally {
-      Date.now = now;
-    }
-  }
+  const rows = (): string[] => [...data.rows.keys()].sort();
 
   it('deletes what ended an hour ago, by a process that was there', async () => {
     mayTake(5 * HOUR);
@@ -130,46 +113,6 @@ describe('a sweep', () => {
       await remaining(process, 'other');
     }
     expect(rows()).toEqual(['key']);
-  });
-
-  it.each(['mutex', 'readWriteLock'] as const)(
-    'does not make the tokens of a %s smaller, though the wall clock of the next process is hours behind',
-    async (kind) => {
-      mayTake(5 * HOUR);
-      const [process, behind] = [counted(), counted()];
-      const take = (store: LockStore) => {
-        const driver = kind === 'mutex' ? store.mutex : store.readWriteLock!.write;
-        const share = kind === 'mutex' ? {} : { share: { count: Infinity, permits: Infinity, rank: 0 } as const };
-        return driver.acquire({ key: 'key', owner: 'a', ttl: TTL, tokens: 10, queue: false, ...share });
-      };
-      const first = await take(process);
-      await ahead(-2 * HOUR, () => acquire(behind, 'a', { key: 'other' }));
-      await passMinutes(85, process);
-      expect(rows()).toEqual([]);
-      const second = await ahead(-4 * HOUR, () => take(behind));
-      expect((second as { token: number }).token).toBeGreaterThanOrEqual((first as { token: number }).token + 10);
-    },
-  );
-
-  it('keeps a row whose fence is ahead of the wall clock until it is not', async () => {
-    mayTake(9 * HOUR);
-    const process = counted();
-    await ahead(3 * HOUR, () => acquire(process, 'a'));
-    await passMinutes(120, process);
-    expect(rows()).toEqual(['key']);
-    await passMinutes(100, process);
-    expect(rows()).toEqual([]);
-  });
-
-  it('keeps from operators the row in which it notes the largest fence', async () => {
-    mayTake(5 * HOUR);
-    const process = counted();
-    await acquire(process, 'a');
-    await passMinutes(85, process);
-    expect([...data.rows.keys()]).toEqual(['\tswept']);
-    const listed: string[] = [];
-    for await (const keys of process.inspector!.keys('', false)) listed.push(...keys);
-    expect(listed).toEqual([]);
   });
 });
 
