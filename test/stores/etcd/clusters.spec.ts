@@ -2,7 +2,7 @@
 import { etcdStore } from 'nestjs-distributed-lock/etcd';
 import { EtcdClient } from '../../../lib/stores/etcd/etcd.client.js';
 import { EtcdTable } from '../../../lib/stores/etcd/etcd.table.js';
-import { rejection } from '../../../lib/testing/store/rejection.js';
+import { rejection } from '../../support/rejection.js';
 import { examined } from '../../doctor/examined.js';
 import { startEtcd } from '../../support/etcd-server.js';
 import { eventually } from '../../support/eventually.js';

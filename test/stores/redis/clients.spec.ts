@@ -38,11 +38,13 @@ describe('a store', () => {
     ['a url with a db', () => ({ url: `redis://127.0.0.1:${setting.server.port}/5` })],
     ['options', () => ({ options: { host: '127.0.0.1', port: setting.server.port } })],
     ['options of TLS', () => ({ options: tls() })],
+    ['options that would connect again after each error', () => ({ options: { ...setting.server.connection, reconnectOnError: () => 2 } })],
     ['sentinels', () => ({ sentinels: sentinels(), name: 'main' })],
     ['sentinels and options', () => ({ sentinels: sentinels(), name: 'main', options: { db: 2 } })],
   ];
 
   it.each(FORMS)('made with %s grants, excludes, queues, renews, wakes and releases', async (_, form) => {
+    await setting.redis.script('FLUSH');
     await usesEveryVerb(setting.locks(form()), setting.locks(form()), KEY);
   });
 

@@ -1,5 +1,6 @@
 // A database that the server does not have: ioredis would go on in database 0, where other apps are.
 import { Redis } from 'ioredis';
+import { Redis as Five } from 'ioredis-v5';
 import { createClient } from 'redis';
 import { Locks, StoreError } from 'nestjs-distributed-lock/core';
 import { redisStore, type RedisStoreOptions } from 'nestjs-distributed-lock/redis';
@@ -31,6 +32,13 @@ function lent(db: number, options: object = {}): Redis {
   return client;
 }
 
+/** It is ready before the answer to SELECT. */
+const hasty = (db: number) => {
+  const client = new Five({ port: server.port, db, lazyConnect: true });
+  const duplicate = client.duplicate.bind(client);
+  client.duplicate = (options) => duplicate({ ...options, enableReadyCheck: false, disableClientInfo: true } as typeof options);
+  return client;
+};
 const selected = async (db: number) => {
   const client = lent(0);
   await client.select(db).catch(() => Object.assign(client.condition!, { select: db }));
@@ -44,6 +52,7 @@ const arrangements: [string, (db: number) => Promise<RedisStoreOptions>][] = [
   ['replicaAcks', async (db) => ({ url: `redis://localhost:${server.port}/${db}`, replicaAcks: 1 })],
   ['a client', async (db) => ({ client: lent(db) })],
   ['a client that has selected it', async (db) => ({ client: await selected(db) })],
+  ['a client of ioredis 5 that is ready at once', async (db) => ({ client: hasty(db) as never })],
   ['a client of node-redis', async (database) => ({ client: createClient({ url: `redis://localhost:${server.port}`, database }) })],
 ];
 

@@ -6,7 +6,7 @@ import { checkClient } from '../../../core/store/check-client.js';
 import { KEEP_ALIVE, now } from '../../../core/util/clock.js';
 import { ioredis, nodeRedisAdapter } from '../clients.cjs';
 import { only, type RedisClient } from './redis.client.js';
-import { isNodeRedis, type RedisStoreOptions } from './redis.options.js';
+import { isNodeRedis, NO_DUPLICATE, type RedisStoreOptions } from './redis.options.js';
 
 const LONGEST_RECONNECT_DELAY = 500;
 /** Milliseconds until a Cluster client asks again, where the node that should have the key does not serve it. */
@@ -20,7 +20,10 @@ export function clientsOf(options: RedisStoreOptions, requestTimeout: number): (
   const { client } = options;
   if (isNodeRedis(client)) return () => nodeRedisAdapter().overNodeRedis(client, requestTimeout);
   let db: number | undefined;
-  return () => duplicateOf(client, requestTimeout, () => (db ??= client.condition?.select ?? client.options.db ?? 0));
+  // While ioredis connects again, what was selected before is the previous condition.
+  const databaseOf = ({ prevCondition, condition, options }: RedisClient): number =>
+    (prevCondition ?? condition)?.select ?? options.db ?? 0;
+  return () => duplicateOf(client, requestTimeout, () => (db ??= databaseOf(client)));
 }
 
 function connect(options: Exclude<RedisStoreOptions, { client: unknown }>, requestTimeout: number): RedisClient {
@@ -29,10 +32,13 @@ function connect(options: Exclude<RedisStoreOptions, { client: unknown }>, reque
   });
   checkClient('redisStore', 'ioredis', Redis !== undefined);
   const ours = ownOptions(requestTimeout);
+  // What is sent again would be done after its caller was rejected, and a script that the server does not know is no reason to connect again.
+  const { lazyConnect, autoResendUnfulfilledCommands, reconnectOnError } = ours;
+  const fixed = { lazyConnect, autoResendUnfulfilledCommands, reconnectOnError };
   if ('url' in options) return new Redis(options.url, ours);
   if ('sentinels' in options) {
     const { sentinels, name } = options;
-    return new Redis({ ...ours, ...options.options, sentinels, name, lazyConnect: true });
+    return new Redis({ ...ours, ...options.options, ...fixed, sentinels, name });
   }
   if ('cluster' in options) {
     const { clusterOptions } = options;
@@ -40,11 +46,11 @@ function connect(options: Exclude<RedisStoreOptions, { client: unknown }>, reque
     return new Cluster(options.cluster, {
       ...others,
       ...clusterOptions,
-      redisOptions: { ...redisOptions, ...clusterOptions?.redisOptions },
+      redisOptions: { ...redisOptions, ...clusterOptions?.redisOptions, ...fixed },
       lazyConnect: true,
     });
   }
-  return new Redis({ ...ours, ...options.options, lazyConnect: true });
+  return new Redis({ ...ours, ...options.options, ...fixed });
 }
 
 const CREDENTIALS = ['username', 'password', 'sentinelUsername', 'sentinelPassword'];
@@ -63,39 +69,37 @@ const TAKEN_OF_CLUSTER = 'redisOptions keyPrefix natMap dnsLookup useSRVRecords 
  * @throws {LockConfigError} if it cannot make a duplicate.
  */
 function duplicateOf(lent: RedisClient, requestTimeout: number, databaseOf: () => number): RedisClient {
-  const { options, isCluster } = lent;
-  const { redisOptions } = options as ClusterOptions;
-  const ours = ownClusterOptions(requestTimeout);
+  const { isCluster } = lent;
+  const options = isCluster ? ((lent.options as ClusterOptions).redisOptions ?? {}) : lent.options;
   let client: RedisClient;
   try {
+    const ours = { ...only(TAKEN, options), ...ownOptions(requestTimeout) };
+    const { redisOptions, ...others } = ownClusterOptions(requestTimeout);
     client = isCluster
-      ? lent.duplicate([], {
-          ...only(TAKEN_OF_CLUSTER, options),
-          ...ours,
-          redisOptions: { ...redisOptions, ...only(TAKEN, redisOptions), ...ours.redisOptions },
-        })
-      : lent.duplicate({ ...only(TAKEN, options), ...ownOptions(requestTimeout) });
-    if (client === lent || !('evalsha' in Object(client))) throw new Error('it gives none');
+      ? lent.duplicate([], { ...only(TAKEN_OF_CLUSTER, lent.options), ...others, redisOptions: { ...options, ...ours, ...redisOptions } })
+      : lent.duplicate(ours);
+    if (client === lent || !Object(client).options) throw new Error('it gives none');
   } catch (cause) {
-    const advice = 'pass the client that it was made from, or where the server is, as redisStore({ url })';
-    throw configError('STORE', `redisStore: "client" cannot make a duplicate of itself (${messageOf(cause)}): ${advice}.`, { cause });
+    throw configError('STORE', `redisStore: ${NO_DUPLICATE} (${messageOf(cause)}).`, { cause });
   }
+  const atFirst = { ...options };
   if (isCluster) {
-    client.on('+node', (node) => readAnew((node as RedisClient).options, redisOptions ?? {}));
+    client.on('+node', (node) => readAnew((node as RedisClient).options, options, atFirst));
     return client;
   }
-  readAnew(client.options, options);
+  readAnew(client.options, options, atFirst);
   Object.defineProperty(client.options, 'db', { enumerable: true, get: databaseOf });
   // The client of the app decides how long the process lives.
   client.on('connect', () => client.stream?.unref?.());
   return client;
 }
 
-function readAnew(options: object, of: object): void {
+/** Reads credentials there whenever they are read here. A node of a Cluster may have some of its own. */
+function readAnew(options: object, of: object, atFirst: object): void {
   for (const name of CREDENTIALS) {
-    // A node of a Cluster may have one of its own.
     const own: unknown = Reflect.get(options, name);
-    Object.defineProperty(options, name, { enumerable: true, get: (): unknown => Reflect.get(of, name) ?? own });
+    if (own === Reflect.get(atFirst, name))
+      Object.defineProperty(options, name, { enumerable: true, get: (): unknown => Reflect.get(of, name) });
   }
 }
 

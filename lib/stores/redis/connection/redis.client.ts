@@ -26,8 +26,9 @@ export interface RedisClient {
     /** Lets the process end. */
     readonly unref?: () => unknown;
   };
-  /** `select`: the database that ioredis has chosen. */
+  /** `select`: the database that ioredis has chosen; while it connects again, in the previous one. */
   readonly condition?: { readonly select?: number } | null;
+  readonly prevCondition?: { readonly select?: number } | null;
   readonly isCluster?: boolean;
   readonly options: ClientOptions;
   evalsha(sha: string, keyCount: number, ...keysAndArgs: (string | number)[]): Promise<unknown>;

@@ -29,8 +29,7 @@ export class RedisConnection {
   private readonly requests: RequestDeadlines<RedisRequest>;
   /** They wait until the client is connected. */
   private readonly unsent = new Set<RedisRequest>();
-  /** `breaking off`: a connection that is silent, until it is closed. */
-  private state: 'open' | 'breaking off' | 'closed' = 'open';
+  private isClosed = false;
   private lastError: unknown;
   /** Whether anything was answered over this connection or one before: it is a Redis. */
   private hasAnswered = false;
@@ -77,7 +76,7 @@ export class RedisConnection {
     const hasQuit = isReady(client) && (await this.request(() => client.quit()).catch(() => false));
     // After a QUIT, one of ioredis for Sentinel is still connected to the sentinels.
     if (!hasQuit || !client.isCluster) disconnect(client);
-    this.state = 'closed';
+    this.isClosed = true;
     for (const request of this.requests.open) this.fail(request, closed(!request.isSent));
   }
 
@@ -96,7 +95,8 @@ export class RedisConnection {
     sending.then(
       (reply) => {
         this.heard(facts);
-        if (this.end(request)) request.answered(reply);
+        if (facts.astray && !request.mayBeLate) this.fail(request, facts.astray);
+        else if (this.end(request)) request.answered(reply);
       },
       (cause: unknown) => {
         if (isAnswer(cause)) this.heard(facts);
@@ -124,11 +124,10 @@ export class RedisConnection {
 
   /** The client of a Cluster ends silent connections to its nodes by itself. */
   private endIfSilent(): void {
-    const { client, state } = this;
-    const { silentSince } = this.facts;
-    if (silentSince === undefined || now() < silentSince + this.requestTimeout || client.isCluster || state !== 'open') return;
+    const { client, facts } = this;
+    if (facts.silentSince === undefined || now() < facts.silentSince + this.requestTimeout || client.isCluster) return;
     // Once: it may take ioredis a moment, and it adds a listener each time that it is asked.
-    this.state = 'breaking off';
+    facts.silentSince = undefined;
     client.disconnect(true);
   }
 
@@ -145,7 +144,7 @@ export class RedisConnection {
   }
 
   private wait(request: RedisRequest): void {
-    if (this.state === 'closed') return this.fail(request, closed());
+    if (this.isClosed) return this.fail(request, closed());
     const { status } = this.client;
     request.isSent = false;
     this.unsent.add(request);
@@ -176,7 +175,6 @@ export class RedisConnection {
   };
 
   private readonly onClose = (): void => {
-    if (this.state !== 'closed') this.state = 'open';
     this.facts = {};
     // Where a server ends each new connection, ioredis does not say that as an error.
     if (this.unsent.size > 0) this.lastError ??= new Error('Connection is closed.');
@@ -186,9 +184,9 @@ export class RedisConnection {
 
   /** A client may end by itself: one of ioredis for Sentinel does when it learns of a failover while it connects. */
   private readonly onEnd = (): void => {
-    if (this.state === 'closed') return this.failUnsent(closed());
+    if (this.isClosed) return this.failUnsent(closed());
     after(RECONNECT_DELAY, () => {
-      if (this.state !== 'closed' && this.unsent.size > 0 && this.client.status === 'end') this.connect();
+      if (!this.isClosed && this.unsent.size > 0 && this.client.status === 'end') this.connect();
     }).unref();
   };
 

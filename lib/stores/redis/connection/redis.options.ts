@@ -104,10 +104,14 @@ export function isNodeRedis(value: unknown): value is NodeRedisClient {
   return [sendCommand, evalSha, destroy].every((method) => typeof method === 'function');
 }
 
+export const NO_DUPLICATE =
+  '"client" cannot make a duplicate of itself: pass the client that it was made from, or where the server is, as redisStore({ url })';
+
 /** Explains why this cannot be the client of a store; `undefined`: it can. */
 function problemOf(client: unknown): string | undefined {
-  const { evalsha, evalSha } = Object(client) as { evalsha?: unknown; evalSha?: unknown };
-  if (typeof evalsha === 'function') return undefined;
+  const { evalsha, evalSha, duplicate, options } = Object(client) as Record<string, unknown>;
+  const duplicates = typeof duplicate === 'function' ? undefined : NO_DUPLICATE;
+  if (typeof evalsha === 'function') return typeof options === 'object' ? duplicates : NO_DUPLICATE;
   const has = (name: string): boolean => typeof client === 'object' && client !== null && name in client;
   if (has('totalClients')) return '"client" is a pool, in which requests overtake each other: pass a client of createClient()';
   if (isNodeRedis(client) && has('nodeClient'))
@@ -116,6 +120,6 @@ function problemOf(client: unknown): string | undefined {
     return '"client" is a sentinel of redis (node-redis): install ioredis and give redisStore({ sentinels, name })';
   // One that is not `destroy`ed is of version 4; since 5.1 its connections are counted, and a silent one can end.
   if (typeof evalSha === 'function') checkClient('redisStore', 'redis', isNodeRedis(client) && has('socketEpoch'));
-  if (isNodeRedis(client)) return undefined;
+  if (isNodeRedis(client)) return duplicates;
   return '"client" must be a client of ioredis or redis (node-redis)';
 }

@@ -118,7 +118,7 @@ class RedisPipelines implements ScriptSender {
     let current = entries[0]!.request;
     const scripts = reporting(pipeline, (command) => (current.command = command));
     // A node has no prefix of its own.
-    const prefix = to === client || to.options?.keyPrefix ? '' : (client.options?.keyPrefix ?? '');
+    const prefix = to === client || to.options.keyPrefix ? '' : (client.options.keyPrefix ?? '');
     for (const { request, command, args } of entries) {
       const [script, count, ...rest] = args;
       if (isAsking) pipeline.call('ASKING');

@@ -9,13 +9,30 @@ interface PlainClient extends Omit<NodeRedisClient, 'sendCommand'> {
   readonly _keyPrefix?: string;
   readonly isOpen: boolean;
   readonly isReady: boolean;
-  readonly options?: { readonly database?: number; readonly socket?: { host?: string; port?: number; path?: string; tls?: boolean } };
+  readonly options?: {
+    readonly database?: number;
+    readonly socket?: { host?: string; port?: number; path?: string; tls?: boolean };
+    readonly credentialsProvider?: Provider;
+  };
   sendCommand(args: readonly string[]): Promise<unknown>;
   subscribe(channel: string, listener: (message: string, channel: string) => void): Promise<unknown>;
   unsubscribe(channel: string, listener: (message: string, channel: string) => void): Promise<unknown>;
   on(event: string, listener: (...args: unknown[]) => void): unknown;
   unref(): void;
   duplicate(overrides: object): PlainClient;
+}
+
+/** Gives a password. One that streams also tells the next ones, until it is disposed of. */
+interface Provider {
+  readonly type: string;
+  subscribe(listener: object): Promise<[credentials: unknown, subscription: { dispose(): void }]>;
+}
+
+/** The duplicate, whether it has a TCP connection, and whether we have ended it. */
+interface Link {
+  readonly client: PlainClient;
+  isConnected: boolean;
+  isBrokenOff: boolean;
 }
 
 type Argument = string | number;
@@ -38,9 +55,8 @@ class NodeRedisAdapter implements RedisClient {
   private readonly events = new EventEmitter().setMaxListeners(0);
   private readonly keyPrefix: string;
   status: 'wait' | 'connecting' | 'ready' | 'end' = 'wait';
-  private client: PlainClient | undefined;
-  /** Whether there is a TCP connection, and that is to be used. */
-  private socket: 'none' | 'open' | 'broken off' = 'none';
+  /** The connection of now. What becomes of one before it concerns nobody. */
+  private link: Link | undefined;
   private isClosed = false;
 
   /** @param connectTimeout milliseconds, for the TCP connection and for what is asked first. */
@@ -54,70 +70,78 @@ class NodeRedisAdapter implements RedisClient {
   }
 
   async connect(): Promise<void> {
+    const { connectTimeout } = this;
+    if (this.isClosed) throw new Error('The connection is closed.');
+    const link = (this.link = { client: this.makeClient(), isConnected: false, isBrokenOff: false });
     this.status = 'connecting';
-    this.socket = 'none';
+    this.watch(link);
+    const unanswered = (): Error => new Error(`The server did not answer within ${connectTimeout} ms.`);
     try {
-      await this.open();
+      // Once for the TCP connection, which node-redis limits, and once for what it asks the server.
+      await inTime(2 * connectTimeout, link.client.connect(), unanswered);
     } catch (error) {
-      this.ended();
-      throw error;
+      const { isBrokenOff } = link;
+      if (this.link === link) this.breakOff();
+      throw isBrokenOff ? new Error('The connection was broken off.') : error;
     }
   }
 
-  private async open(): Promise<void> {
-    const { lent, connectTimeout } = this;
-    if (this.isClosed) throw new Error('The connection is closed.');
-    const socket = { ...lent.options?.socket, connectTimeout, reconnectStrategy: false, socketTimeout: undefined };
-    const client = lent.duplicate({
-      ...only(TAKEN, lent.options),
-      socket: { ...socket, keepAlive: true, keepAliveInitialDelay: KEEP_ALIVE, noDelay: true },
+  private makeClient(): PlainClient {
+    const { options = {} } = this.lent;
+    const { socket, credentialsProvider } = options;
+    return this.lent.duplicate({
+      ...only(TAKEN, options),
+      credentialsProvider: credentialsProvider && askedOnce(credentialsProvider),
+      socket: {
+        ...socket,
+        ...{ connectTimeout: this.connectTimeout, reconnectStrategy: false, socketTimeout: undefined },
+        ...{ keepAlive: true, keepAliveInitialDelay: KEEP_ALIVE, noDelay: true },
+      },
       commandOptions: undefined,
       RESP: 2,
       maintNotifications: 'disabled',
       disableOfflineQueue: true,
     });
-    this.client = client;
+  }
+
+  private watch(link: Link): void {
+    const { client } = link;
     client.on('connect', () => {
-      this.socket = 'open';
-      if (this.isClosed) this.breakOff();
+      link.isConnected = true;
+      // Once it has asked the server: version 5 would wait for the answers for ever.
+      if (this.link !== link) setImmediate(() => client.isOpen && client.destroy());
     });
     client.on('ready', () => {
+      if (this.link !== link) return;
       this.status = 'ready';
       // The client of the app decides how long the process lives.
       client.unref();
       this.events.emit('ready');
     });
     client.on('error', (error) => {
-      if (this.socket !== 'broken off' && this.events.listenerCount('error') > 0) this.events.emit('error', error);
-      if (!client.isOpen) this.ended();
+      if (this.link !== link) return;
+      if (this.events.listenerCount('error') > 0) this.events.emit('error', error);
+      if (!client.isOpen) this.ended(link);
     });
-    client.on('end', () => this.ended());
-    const connecting = client.connect().catch((error: unknown) => {
-      throw this.socket === 'broken off' ? new Error('The connection was broken off.') : error;
-    });
-    // Once for the TCP connection, which node-redis limits, and once for what it asks the server.
-    await inTime(2 * connectTimeout, connecting, () => {
-      this.breakOff();
-      return new Error(`The server did not answer within ${connectTimeout} ms.`);
-    });
+    client.on('end', () => this.ended(link));
   }
 
-  /**
-   * Destroyed before it is connected, node-redis would connect all the same: then it is destroyed as soon as it is. Destroyed while it makes itself known
-   * to the server, it goes on to fail with a TypeError of its own, which tells nobody anything.
-   */
-  private breakOff(): void {
-    if (this.socket !== 'open' || !this.client?.isOpen) return;
-    this.socket = 'broken off';
-    this.client.destroy();
-  }
-
-  private ended(): void {
-    if (this.status === 'end') return;
+  private ended(link: Link): void {
+    if (this.link !== link) return;
     const wasReady = this.status === 'ready';
+    this.link = undefined;
     this.status = 'end';
     if (wasReady) this.events.emit('close');
     this.events.emit('end');
+  }
+
+  /** Destroyed before it is connected, node-redis would connect all the same: then it is destroyed as soon as it is. */
+  private breakOff(): void {
+    const { link } = this;
+    if (!link) return;
+    link.isBrokenOff = true;
+    this.ended(link);
+    if (link.isConnected && link.client.isOpen) link.client.destroy();
   }
 
   async quit(): Promise<void> {
@@ -128,15 +152,14 @@ class NodeRedisAdapter implements RedisClient {
     if (reconnect) return this.breakOff();
     this.isClosed = true;
     this.breakOff();
-    this.ended();
   }
 
   async subscribe(channel: string): Promise<unknown> {
-    return this.client?.subscribe(channel, this.onMessage);
+    return this.link?.client.subscribe(channel, this.onMessage);
   }
 
   async unsubscribe(channel: string): Promise<unknown> {
-    return this.client?.unsubscribe(channel, this.onMessage);
+    return this.link?.client.unsubscribe(channel, this.onMessage);
   }
 
   duplicate(): NodeRedisAdapter {
@@ -187,16 +210,27 @@ class NodeRedisAdapter implements RedisClient {
 
   /** Sends now, or not at all. */
   private async send(command: string[]): Promise<unknown> {
-    const { client } = this;
-    if (!client?.isReady) throw new Error('The connection to Redis is not ready.');
+    const { link } = this;
+    if (!link?.client.isReady) throw new Error('The connection to Redis is not ready.');
     try {
-      return await client.sendCommand(command);
+      return await link.client.sendCommand(command);
     } catch (error) {
       // The master is another one now: the next connection leads to it.
-      if (String((error as Error).message).startsWith('READONLY') && client.isOpen) client.destroy();
+      if (String((error as Error).message).startsWith('READONLY') && this.link === link) this.breakOff();
       throw error;
     }
   }
 
   private readonly onMessage = (message: string, channel: string): void => void this.events.emit('message', channel, message);
+}
+
+/** node-redis ends its subscription to a provider only where a client is destroyed, and a connection of ours mostly ends by itself: each asks once. */
+function askedOnce(provider: Provider): object {
+  if (provider.type !== 'streaming-credentials-provider') return provider;
+  const credentials = async (): Promise<unknown> => {
+    const [now, subscription] = await provider.subscribe({ onNext: () => undefined, onError: () => undefined });
+    subscription.dispose();
+    return now;
+  };
+  return { type: 'async-credentials-provider', credentials };
 }

@@ -19,7 +19,7 @@ export interface ScriptCall {
   reject(error: unknown): void;
 }
 
-/** Calls of one script in one request. It is sent whole until it has been answered over a connection, or where the server has forgotten it; else by its hash. */
+/** Calls of one script in one request. It is sent by its hash, and whole once where the server does not know it. */
 export class ScriptRequest extends LinkedEntry<RedisRequest> implements RedisRequest {
   endsAt = 0;
   isSent = false;

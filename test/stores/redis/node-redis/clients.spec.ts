@@ -69,10 +69,54 @@ describe.each([
     // What the connection has not written by then is not sent over the next one.
     const late = rejection(connection.call('SET', 'late', '1'));
     process.nextTick(() => proxy.cut());
-    expect(await late).toBeInstanceOf(Error);
+    expect(await late).toMatchObject({ message: expect.any(String) });
     await eventually(() => connection.status === 'end');
     await connection.connect();
     expect(await connection.call('EXISTS', 'late')).toBe(0);
+  });
+
+  it('leaves none behind where log-ins are refused while several callers ask (G7)', async () => {
+    await setting.redis.acl('SETUSER', 'shop', 'on', '>right', '~*', '&*', '+@all');
+    let password = 'wrong';
+    const credentialsProvider = { type: 'async-credentials-provider', credentials: async () => ({ username: 'shop', password }) };
+    const client = createClient({ socket: { path: setting.server.path!, tls: false }, credentialsProvider } as never);
+    const connections = async () =>
+      String(await setting.redis.client('LIST'))
+        .trim()
+        .split('\n').length;
+    const before = await connections();
+    const locks = setting.overIoredis({ client: client as never, requestTimeout: 2_000 });
+    let isOver = false;
+    const callers = [1, 2].map(async () => {
+      while (!isOver) await locks.inspect('order:42').catch(() => undefined);
+    });
+    await eventually(async () => expect(await setting.redis.info('errorstats')).toMatch(/WRONGPASS:count=\d\d/));
+    password = 'right';
+    await eventually(() => locks.inspect('order:42'));
+    expect(await connections()).toBeLessThanOrEqual(before + 2);
+    isOver = true;
+    await locks.close();
+    await Promise.all(callers);
+    await eventually(async () => expect(await connections()).toBe(before));
+  });
+
+  it('subscribes to no provider of credentials for longer than it takes to log in', async () => {
+    const live = new Set<object>();
+    const subscribe = async () => {
+      const subscription = { dispose: () => live.delete(subscription) };
+      live.add(subscription);
+      return [{ username: 'default', password: undefined }, subscription];
+    };
+    const credentialsProvider = { type: 'streaming-credentials-provider', subscribe, onReAuthenticationError: () => undefined };
+    const proxy = await setting.proxy();
+    const connection = overNodeRedis(createClient({ socket: proxy.connection, credentialsProvider } as never) as never, 5_000);
+    setting.finally(() => connection.disconnect());
+    for (let round = 0; round < 3; round++) {
+      await connection.connect();
+      expect(live.size).toBe(0);
+      proxy.cut();
+      await eventually(() => connection.status === 'end');
+    }
   });
 
   it('that cannot be made is an outage, with its reason', async () => {
