@@ -1,3 +1,4 @@
+import { Cluster } from 'ioredis';
 import type { RedisServer } from '../../support/redis-server.js';
 import { StoreError } from 'nestjs-distributed-lock/core';
 import { rejection } from '../../support/rejection.js';
@@ -99,7 +100,8 @@ describe('waiters on a Cluster, whose node of the inbox is a replica', () => {
   });
 
   it('that dies, get the next key by asking for it, and the later ones by messages again (G8)', async () => {
-    const [mine, others] = [on.locks(), on.locks()];
+    const client = new Cluster(on.cluster.addresses, { lazyConnect: true });
+    const [mine, others] = [on.locks(), setting.overIoredis({ client, requestTimeout: 5_000 })];
     // Both have waited, so both listen.
     await expectWoken(setting, mine, others, KEY);
     await expectWoken(setting, others, mine, KEY);
