@@ -89,6 +89,7 @@ export default defineConfig(
       '@typescript-eslint/explicit-module-boundary-types': 'error',
     },
   },
+  { files: ['lib/testing/store/*.ts'], rules: { '@typescript-eslint/unbound-method': 'off' } },
   {
     files: ['lib/core/**/*.ts', 'lib/primitives/**/*.ts'],
     rules: {

@@ -78,7 +78,7 @@ function duplicateOf(lent: RedisClient, requestTimeout: number, databaseOf: () =
     client = isCluster
       ? lent.duplicate([], { ...only(TAKEN_OF_CLUSTER, lent.options), ...others, redisOptions: { ...options, ...ours, ...redisOptions } })
       : lent.duplicate(ours);
-    if (client === lent || !Object(client).options) throw new Error('it gives none');
+    if (client === lent || !(client as Partial<RedisClient> | undefined)?.options) throw new Error('it gives none');
   } catch (cause) {
     throw configError('STORE', `redisStore: ${NO_DUPLICATE} (${messageOf(cause)}).`, { cause });
   }

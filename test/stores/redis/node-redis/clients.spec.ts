@@ -43,7 +43,8 @@ describe.each([
     await setting.server.pause();
     setting.finally(() => setting.server.resume());
     const errors: unknown[] = [];
-    const [late, broken] = [100, 60_000].map((connectTimeout) => made(undefined, connectTimeout)) as [RedisClient, RedisClient];
+    const proxy = await setting.proxy();
+    const [late, broken] = [100, 60_000].map((connectTimeout) => made(proxy.connection, connectTimeout)) as [RedisClient, RedisClient];
     for (const connection of [late, broken]) connection.on('error', (error) => errors.push(error));
     await expect(late.connect()).rejects.toThrow('The server did not answer within 100 ms.');
     const connecting = expect(broken.connect()).rejects.toThrow('The connection was broken off.');
@@ -54,6 +55,7 @@ describe.each([
     });
     await connecting;
     expect(errors).toEqual([]);
+    await eventually(() => expect(proxy.connections).toBe(0));
   });
 
   it('sends several requests in one write, in order, with their own errors, and none once it broke', async () => {
