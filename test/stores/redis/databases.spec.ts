@@ -36,7 +36,7 @@ function lent(db: number, options: object = {}): Redis {
 const hasty = (db: number) => {
   const client = new Five({ port: server.port, db, lazyConnect: true });
   const duplicate = client.duplicate.bind(client);
-  client.duplicate = (options) => duplicate({ ...options, enableReadyCheck: false, disableClientInfo: true } as typeof options);
+  client.duplicate = (options) => duplicate({ ...options, enableReadyCheck: false, disableClientInfo: true });
   return client;
 };
 const selected = async (db: number) => {

@@ -111,7 +111,7 @@ describe.each([
     };
     const credentialsProvider = { type: 'streaming-credentials-provider', subscribe, onReAuthenticationError: () => undefined };
     const proxy = await setting.proxy();
-    const connection = overNodeRedis(createClient({ socket: proxy.connection, credentialsProvider } as never) as never, 5_000);
+    const connection = overNodeRedis(createClient({ socket: proxy.connection, credentialsProvider } as never), 5_000);
     setting.finally(() => connection.disconnect());
     for (let round = 0; round < 3; round++) {
       await connection.connect();
