@@ -4,6 +4,7 @@ import { defineConfig, globalIgnores } from 'eslint/config';
 import { readFileSync } from 'node:fs';
 import { builtinModules } from 'node:module';
 import tseslint from 'typescript-eslint';
+import mutableFields from './scripts/lint/mutable-fields.mjs';
 import sureTests from './scripts/lint/sure-tests.mjs';
 
 const typescript = ['**/*.ts', '**/*.tsx'];
@@ -88,6 +89,11 @@ export default defineConfig(
       'no-restricted-syntax': ['error', exportStar],
       '@typescript-eslint/explicit-module-boundary-types': 'error',
     },
+  },
+  {
+    files: ['lib/**/*.ts'],
+    plugins: { classes: mutableFields },
+    rules: { 'classes/max-mutable-fields': ['error', { HeldLease: 9, Tenure: 18, Contender: 13, Follower: 13 }] },
   },
   { files: ['lib/testing/store/*.ts'], rules: { '@typescript-eslint/unbound-method': 'off' } },
   {
