@@ -41,10 +41,10 @@ const resolutions = {
 
 /** The last versions that are refused. The package must install beside each, because the app has them for other work. */
 const oldClients = {
-  ioredis: '5.2.6',
+  ioredis: '4.28.5',
   redis: '4.7.1',
   pg: '8.6.0',
-  mysql2: '2.3.2',
+  mysql2: '2.2.5',
   'prom-client': '12.0.0',
   '@opentelemetry/api': '1.2.0',
 };

@@ -9,7 +9,9 @@ const GRACE = 1_000;
 
 /** The app that a standby runs, as each Nest app is one. */
 export interface StandbyContainer {
+  /** Starts its modules. */
   init(): Promise<unknown>;
+  /** Ends what it has started. */
   close(): Promise<unknown>;
 }
 
