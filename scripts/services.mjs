@@ -107,7 +107,11 @@ export const serversOf = {
 };
 
 /** Programs that only these suites start. */
-const ofSuites = { chromium: /\.page\.spec\.ts/, zookeeper: /stores\/(zookeeper(?!\/foreign)|foreign-answers)/, promtool: /\/alerts\.spec\.ts/ };
+const ofSuites = {
+  chromium: /\.page\.spec\.ts/,
+  zookeeper: /stores\/(zookeeper(?!\/foreign)|foreign-answers)/,
+  promtool: /\/alerts\.spec\.ts/,
+};
 
 /** @returns {string[]} what these suites start, or most suites; with the name of a store, no server of another one */
 export function servicesOf(suites, store) {

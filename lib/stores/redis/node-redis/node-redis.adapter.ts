@@ -108,7 +108,7 @@ class NodeRedisAdapter implements RedisClient {
     const { client } = link;
     client.on('connect', () => {
       link.isConnected = true;
-      // Once it has asked the server: version 5 would never stop to wait for the answers.
+      // Once it has sent what it asks first: else version 5 waits for the answers without an end.
       if (this.link !== link) setImmediate(() => client.isOpen && client.destroy());
     });
     client.on('ready', () => {
