@@ -4,7 +4,7 @@ import { pathToFileURL } from 'node:url';
 import type { LockStore } from '../core/store/lock-store.js';
 import type { Flags, Io, Options } from './command.js';
 import { EXIT, failureOf, usage } from './failure.js';
-import { quoted } from './output.js';
+import { shellQuoted } from './output.js';
 
 const NAMES = ['config', 'url', 'store', 'table', 'namespace', 'key-prefix', 'timeout'];
 export const STORE_OPTIONS: Options = Object.fromEntries(NAMES.map((name) => [name, { type: 'string' }]));
@@ -18,7 +18,7 @@ export interface OpenedStore {
 export function storeFlags(flags: Flags): string {
   const flag = (name: string): string => {
     const text = flags.text(name);
-    return text === undefined ? '' : ` --${name} ${name === 'url' && /[@?]/.test(text) ? '…' : quoted(text)}`;
+    return text === undefined ? '' : ` --${name} ${name === 'url' && /[@?]/.test(text) ? '…' : shellQuoted(text)}`;
   };
   return NAMES.map(flag).join('');
 }

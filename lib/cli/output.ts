@@ -44,7 +44,7 @@ export class Output {
 
   /** A key as it is typed after a command with the same flags: without the namespace, for a shell to read as one word. */
   key(key: string): string {
-    return quoted(key.startsWith(this.namespace) ? key.slice(this.namespace.length) : key);
+    return shellQuoted(key.startsWith(this.namespace) ? key.slice(this.namespace.length) : key);
   }
 
   private styled(style: 'bold' | 'red', text: string): string {
@@ -82,7 +82,7 @@ export function age(milliseconds: number | null | undefined): string {
 }
 
 /** For a shell to read as one word. */
-export function quoted(text: string): string {
+export function shellQuoted(text: string): string {
   if (printable(text) !== text) return `$'${printable(text.replaceAll(/[\\']/g, '\\$&'))}'`;
   return /^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`;
 }

@@ -4,7 +4,7 @@ import type { KeyHolder } from '../core/model/key-report.js';
 import type { Command, Io, Session } from './command.js';
 import { EXIT, Failure, usage } from './failure.js';
 import { storeFlags } from './open-store.js';
-import { age, printable, quoted } from './output.js';
+import { age, printable, shellQuoted } from './output.js';
 import { documentOf, inUse, labelOf, oldest } from './reports.js';
 
 const FORCE = {
@@ -44,8 +44,8 @@ export const leader: Command = {
 
 /** The line that takes a key away. */
 export function releaseLine(key: string, owner: string, flags: Session['flags']): string {
-  const options = `--owner ${quoted(owner)} --reason '…'${storeFlags(flags)}`;
-  return `  ndl release ${key.startsWith('-') ? `${options} -- ${quoted(key)}` : `${quoted(key)} ${options}`}`;
+  const options = `--owner ${shellQuoted(owner)} --reason '…'${storeFlags(flags)}`;
+  return `  ndl release ${key.startsWith('-') ? `${options} -- ${shellQuoted(key)}` : `${shellQuoted(key)} ${options}`}`;
 }
 
 /** @param mayChoose whether the present holder is meant where no `--owner` is given. */

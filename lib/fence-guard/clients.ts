@@ -1,4 +1,4 @@
-import { refused, rowsOf, runBy, type Run } from './run.js';
+import { refused, rowsOf, queriesBy, type Run } from './run.js';
 
 /** A `Client` or `PoolClient` of `pg`. */
 export interface PgClient {
@@ -23,7 +23,7 @@ const statuses = new WeakMap<PgConnection, PgStatus>();
 export function pg(client: PgClient): Run {
   if ('totalCount' in client) throw refused('pg', 'a Pool, whose queries run on different connections: take a client with pool.connect()');
   const { connection } = client as { connection?: PgConnection };
-  const ask = runBy((sql, params) => client.query(sql, params));
+  const ask = queriesBy((sql, params) => client.query(sql, params));
   if (typeof connection?.on !== 'function') return ask; // pg-native has no such events
   const status = statusOf(connection);
   let end: number | undefined;

@@ -1,4 +1,4 @@
-import { asTemplate, refused, runBy, withQuestionMarks, type Run } from './run.js';
+import { asTemplate, refused, queriesBy, withQuestionMarks, type Run } from './run.js';
 
 /** A savepoint that is rolled back takes the check with it, and the transaction goes on unguarded. */
 function outermost(helper: string, isNested: boolean): void {
@@ -17,7 +17,7 @@ export function typeorm(client: { readonly queryRunner?: TypeOrmQueryRunner | un
   const runner = 'isTransactionActive' in client ? client : client.queryRunner;
   if (runner?.isTransactionActive !== true) throw refused('typeorm', 'a manager without an active transaction');
   outermost('typeorm', Number((runner as { transactionDepth?: number }).transactionDepth) > 1);
-  return runBy(
+  return queriesBy(
     (sql, params) => runner.query(sql, params),
     () => runner.isTransactionActive && runner.isReleased !== true,
   );
@@ -36,7 +36,7 @@ export function knex(trx: KnexTransaction): Run {
   const isOpen = () => trx.isCompleted?.() === false;
   if (trx.isTransaction !== true || !isOpen()) throw refused('knex', 'a client without an open transaction');
   outermost('knex', trx.parentTransaction !== undefined);
-  return runBy((sql, params) => trx.raw(withQuestionMarks(sql), params), isOpen);
+  return queriesBy((sql, params) => trx.raw(withQuestionMarks(sql), params), isOpen);
 }
 
 /** The tag `sql` of a query builder: Drizzle's or Kysely's. */
@@ -47,14 +47,14 @@ export type SqlTag<Query> = (strings: TemplateStringsArray, ...params: unknown[]
 export function drizzle(tx: { execute(query: any): PromiseLike<unknown> }, sql: SqlTag<unknown>): Run {
   if (typeof (tx as { rollback?: unknown }).rollback !== 'function') throw refused('drizzle', 'a database in place of its transaction');
   outermost('drizzle', Number((tx as { nestedIndex?: number }).nestedIndex) > 0);
-  return runBy((text, params) => tx.execute(sql(asTemplate(text), ...params)));
+  return queriesBy((text, params) => tx.execute(sql(asTemplate(text), ...params)));
 }
 
 /** For Kysely: the transaction, and Kysely's `sql`. @throws {LockConfigError} outside of a transaction. */
 // eslint-disable-next-line @typescript-eslint/no-explicit-any -- its type belongs to Kysely
 export function kysely(trx: { readonly isTransaction: boolean }, sql: SqlTag<{ execute(trx: any): Promise<unknown> }>): Run {
   if (trx.isTransaction !== true) throw refused('kysely', 'a database in place of its transaction');
-  return runBy((text, params) => sql(asTemplate(text), ...params).execute(trx));
+  return queriesBy((text, params) => sql(asTemplate(text), ...params).execute(trx));
 }
 
 type PrismaScope = { scopeId: string; scopeState: { stack: string[] } };
@@ -64,13 +64,13 @@ export function prisma(tx: { $queryRawUnsafe(sql: string, ...params: unknown[]):
   if ('$connect' in tx) throw refused('prisma', 'the client in place of its transaction');
   const scope = Reflect.get(tx, Symbol.for('prisma.client.transaction.scope_context')) as PrismaScope | undefined;
   outermost('prisma', scope?.scopeState.stack[0] !== scope?.scopeId);
-  return runBy((sql, params) => tx.$queryRawUnsafe(sql, ...params));
+  return queriesBy((sql, params) => tx.$queryRawUnsafe(sql, ...params));
 }
 
 /** For MikroORM: the argument of `em.transactional(async (em) => …)`. @throws {LockConfigError} outside of a transaction. */
 export function mikroOrm(em: { isInTransaction(): boolean; execute(sql: string, params?: unknown[]): Promise<unknown> }): Run {
   if (!em.isInTransaction()) throw refused('mikroOrm', 'an entity manager without a transaction');
-  return runBy((sql, params) => em.execute(withQuestionMarks(sql), params));
+  return queriesBy((sql, params) => em.execute(withQuestionMarks(sql), params));
 }
 
 /** A `Sequelize`. */
@@ -84,5 +84,5 @@ export function sequelize(client: SequelizeClient, transaction: { readonly finis
   if (typeof transaction !== 'object' || transaction === null || !isOpen()) throw refused('sequelize', 'no open transaction');
   const send = (sql: string, replacements: string[]) =>
     client.query(withQuestionMarks(sql), { replacements, transaction: transaction as never, raw: true });
-  return runBy(send, isOpen);
+  return queriesBy(send, isOpen);
 }

@@ -11,7 +11,7 @@ export interface Run {
 }
 
 /** A run of what sends a statement and resolves to rows, `{ rows }`, or `[rows, …]`. */
-export function runBy(send: (sql: string, params: string[]) => unknown, isOpen?: () => boolean): Run {
+export function queriesBy(send: (sql: string, params: string[]) => unknown, isOpen?: () => boolean): Run {
   const run: Run = async (sql, params) => rowsOf(await send(sql, [...params]));
   return isOpen ? Object.assign(run, { isOpen }) : run;
 }

@@ -3,7 +3,7 @@ import type { Documents } from '../../lib/operate/ndl-document.js';
 import { EXIT } from '../../lib/cli/failure.js';
 import { COMMANDS } from '../../lib/cli/ndl.js';
 import { STORE_OPTIONS } from '../../lib/cli/open-store.js';
-import { quoted } from '../../lib/cli/output.js';
+import { shellQuoted } from '../../lib/cli/output.js';
 import { ndlHere, normalised, startHere, withoutProgress, type RunningCli } from '../support/cli.js';
 import { eventually } from '../support/eventually.js';
 import { freePort } from '../support/free-port.js';
@@ -113,7 +113,7 @@ describe('ls', () => {
     expect(lines.map((line) => /^(.*?) {2}/.exec(line)![1])).toEqual([`'$(id) *'`, `$'a\\u202e\\\\\\'b'`, `'order'\\''s 42'`, 'plain']);
     for (const key of keys) {
       const { code, stdout } = await ndl('show', key, ...flags);
-      expect([code, stdout.split('\n')[0]]).toEqual([0, `key      ${quoted(key)}`]);
+      expect([code, stdout.split('\n')[0]]).toEqual([0, `key      ${shellQuoted(key)}`]);
     }
   });
 

@@ -1,12 +1,13 @@
 import { filesIn, read } from '../support/markdown.js';
 
 /** Names that mean the same in each file, or are of one file and its users. */
-const CONVENTIONS = ['Kind', 'OpenOptions', 'Outcome', 'Refusal', 'Row', 'Verdict'];
+const CONVENTIONS = ['Kind', 'OpenOptions', 'Outcome', 'Refusal', 'Row', 'Verdict', 'isConflict', 'storeErrorOf'];
 
-it('no two exported types of lib have one name', () => {
+// The operator's page is a program of its own.
+it('no two exported types or functions of lib have one name', () => {
   const files = new Map<string, string[]>();
-  for (const file of filesIn('lib').filter((each) => /(?<!\.d|generated)\.ts$/.test(each)))
-    for (const [, name = ''] of read(file).matchAll(/^export (?:abstract )?(?:class|interface|type|enum) (\w+)/gm))
+  for (const file of filesIn('lib').filter((each) => /^(?!.*dashboard\/page\/).*(?<!\.d|generated)\.ts$/.test(each)))
+    for (const [, name = ''] of read(file).matchAll(/^export (?:abstract |async )?(?:class|interface|type|enum|function\*?) (\w+)/gm))
       files.set(name, [...(files.get(name) ?? []), file]);
   const doubled = [...files].filter(([name, all]) => new Set(all).size > 1 && !CONVENTIONS.includes(name));
   expect(files.size).toBeGreaterThan(200);

@@ -257,7 +257,7 @@ export function base64(text: string): string {
   return Buffer.from(text).toString('base64');
 }
 
-export function textOf(encoded: string): string {
+export function fromBase64(encoded: string): string {
   return Buffer.from(encoded, 'base64').toString();
 }
 

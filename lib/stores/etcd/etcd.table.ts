@@ -1,7 +1,7 @@
 import type { StoreDoctor } from '../../core/store/store-doctor.js';
 import { inParts } from '../../core/util/in-parts.js';
 import type { CasChange, CasFound, CasRow, CasTable } from '../records/observed/cas.table.js';
-import { base64, endOf, textOf, type EtcdClient } from './etcd.client.js';
+import { base64, endOf, fromBase64, type EtcdClient } from './etcd.client.js';
 import { EtcdWakeUps } from './etcd.wakeups.js';
 
 /** Operations and bytes of one request. etcd takes 128 and 1.5 MB, unless it is set otherwise. */
@@ -176,7 +176,7 @@ function revisionIn(text: unknown): string {
 
 function rowOf({ value = '', mod_revision }: Row): CasRow {
   const version = revisionIn(mod_revision);
-  return { version, text: textOf(value), revision: Number(version) };
+  return { version, text: fromBase64(value), revision: Number(version) };
 }
 
 /** Bytes and operations in a transaction. */

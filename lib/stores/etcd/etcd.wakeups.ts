@@ -4,7 +4,7 @@ import { Inbox, type InboxConnection } from '../../core/store/inbox.js';
 import { TopicBus } from '../../core/store/topic-bus.js';
 import type { RecordWakeUps } from '../records/record.table.js';
 import { readMessage } from '../records/record.texts.js';
-import { base64, endOf, textOf, type EtcdClient } from './etcd.client.js';
+import { base64, endOf, fromBase64, type EtcdClient } from './etcd.client.js';
 
 /** A message of a watch. */
 interface Watched {
@@ -53,7 +53,7 @@ export class EtcdWakeUps extends Inbox implements RecordWakeUps {
       watches.join('\n'),
       ({ created: isCreated, events = [] }: Watched) => {
         if (isCreated && ++created === watches.length) listen();
-        for (const { kv } of events) this.heard(textOf(kv.key), textOf(kv.value ?? ''));
+        for (const { kv } of events) this.heard(fromBase64(kv.key), fromBase64(kv.value ?? ''));
       },
       (error) => {
         fail(error);

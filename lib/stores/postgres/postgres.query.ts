@@ -51,7 +51,7 @@ export class QueryConnection implements PostgresConnection {
       Promise.race([asked, idle(FORGOTTEN)]).then(answered, answered);
       return late(requestTimeout);
     };
-    return rowsOf(await inTime(requestTimeout, asked, tooLate));
+    return rowsIn(await inTime(requestTimeout, asked, tooLate));
   }
 
   /** An app may release a connection to its pool with a transaction that is open. Other connections do not see what is written there, and wait for it. */
@@ -70,7 +70,7 @@ export class QueryConnection implements PostgresConnection {
 }
 
 /** The rows in any of the forms in which a query may give them. @throws {LockConfigError} if it is another one. */
-export function rowsOf(result: unknown): readonly Row[] {
+export function rowsIn(result: unknown): readonly Row[] {
   const rows: unknown = Array.isArray(result) ? result : (Object(result) as { rows?: unknown }).rows;
   if (!Array.isArray(rows))
     throw configError('STORE', 'postgresStore: "query" must resolve to the rows, or to an object that has them as "rows".');

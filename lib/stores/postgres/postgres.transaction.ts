@@ -4,7 +4,7 @@ import { asStoreError, configError, timedOut } from '../../core/model/errors.js'
 import { checkKey } from '../../core/model/key.js';
 import { now } from '../../core/util/clock.js';
 import { storeErrorOf } from './postgres.errors.js';
-import { type PostgresQuery, rowsOf } from './postgres.query.js';
+import { type PostgresQuery, rowsIn } from './postgres.query.js';
 
 /** Options of {@link lockInTransaction} and {@link tryLockInTransaction}. */
 export interface TransactionLockOptions {
@@ -74,7 +74,7 @@ async function take(query: PostgresQuery, key: string, options: TransactionLockO
     PERFORM set_config('${OUTCOMES}', concat(current_setting('${OUTCOMES}', true), '${call}=', outcome, ' '), true); END $$`;
   try {
     await query(text, []);
-    const rows = rowsOf(await query(`SELECT substring(current_setting('${OUTCOMES}', true) FROM $1) AS outcome`, [`${call}=(.)`]));
+    const rows = rowsIn(await query(`SELECT substring(current_setting('${OUTCOMES}', true) FROM $1) AS outcome`, [`${call}=(.)`]));
     const outcome = rows[0]?.['outcome'];
     if (typeof outcome === 'string') return outcome === 't';
   } catch (cause) {

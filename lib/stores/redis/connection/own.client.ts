@@ -5,7 +5,7 @@ import { configError, messageOf } from '../../../core/model/errors.js';
 import { checkClient } from '../../../core/store/check-client.js';
 import { KEEP_ALIVE, now } from '../../../core/util/clock.js';
 import { ioredis, nodeRedisAdapter } from '../clients.cjs';
-import { only, type RedisClient } from './redis.client.js';
+import { type RedisClient, withoutOthers } from './redis.client.js';
 import { isNodeRedis, NO_DUPLICATE, type RedisStoreOptions } from './redis.options.js';
 
 const LONGEST_RECONNECT_DELAY = 500;
@@ -73,10 +73,14 @@ function duplicateOf(lent: RedisClient, requestTimeout: number, databaseOf: () =
   const options = isCluster ? ((lent.options as ClusterOptions).redisOptions ?? {}) : lent.options;
   let client: RedisClient;
   try {
-    const ours = { ...only(TAKEN, options), ...ownOptions(requestTimeout) };
+    const ours = { ...withoutOthers(TAKEN, options), ...ownOptions(requestTimeout) };
     const { redisOptions, ...others } = ownClusterOptions(requestTimeout);
     client = isCluster
-      ? lent.duplicate([], { ...only(TAKEN_OF_CLUSTER, lent.options), ...others, redisOptions: { ...options, ...ours, ...redisOptions } })
+      ? lent.duplicate([], {
+          ...withoutOthers(TAKEN_OF_CLUSTER, lent.options),
+          ...others,
+          redisOptions: { ...options, ...ours, ...redisOptions },
+        })
       : lent.duplicate(ours);
     if (client === lent || !(client as Partial<RedisClient> | undefined)?.options) throw new Error('it gives none');
   } catch (cause) {

@@ -78,7 +78,7 @@ export function disconnect(client: RedisClient): void {
 }
 
 /** Overrides for a duplicate of a client, which is to have only these of its options: the others get their defaults. */
-export function only(names: readonly string[], options: object = {}): Record<string, unknown> {
+export function withoutOthers(names: readonly string[], options: object = {}): Record<string, unknown> {
   const others = Object.keys(options).filter((name) => !names.includes(name));
   return Object.fromEntries(others.map((name) => [name, undefined]));
 }

@@ -3,7 +3,7 @@ import { RequestDeadlines } from '../../../core/store/request-deadlines.js';
 import { after, now } from '../../../core/util/clock.js';
 import { detached } from '../../../core/util/detached.js';
 import { disconnect, isReady, nodesOf, type RedisClient, usesTls } from './redis.client.js';
-import { asUnsent, closed, isAnswer, isOfSelect, isRedirection, notConnected, storeErrorOf } from './redis.errors.js';
+import { asUnsent, isAnswer, isOfSelect, isRedirection, notConnected, storeClosed, storeErrorOf } from './redis.errors.js';
 import { recall, senderTo } from './redis.pipelines.js';
 import type { RedisRequest, ScriptSender } from './redis.request.js';
 
@@ -77,7 +77,7 @@ export class RedisConnection {
     // After a QUIT, one of ioredis for Sentinel is still connected to the sentinels.
     if (!hasQuit || !client.isCluster) disconnect(client);
     this.isClosed = true;
-    for (const request of this.requests.open) this.fail(request, closed(!request.isSent));
+    for (const request of this.requests.open) this.fail(request, storeClosed(!request.isSent));
   }
 
   private dispatch(request: RedisRequest, at: number, isWhole = false): void {
@@ -144,7 +144,7 @@ export class RedisConnection {
   }
 
   private wait(request: RedisRequest): void {
-    if (this.isClosed) return this.fail(request, closed());
+    if (this.isClosed) return this.fail(request, storeClosed());
     const { status } = this.client;
     request.isSent = false;
     this.unsent.add(request);
@@ -184,7 +184,7 @@ export class RedisConnection {
 
   /** A client may end by itself: one of ioredis for Sentinel does when it learns of a failover while it connects. */
   private readonly onEnd = (): void => {
-    if (this.isClosed) return this.failUnsent(closed());
+    if (this.isClosed) return this.failUnsent(storeClosed());
     after(RECONNECT_DELAY, () => {
       if (!this.isClosed && this.unsent.size > 0 && this.client.status === 'end') this.connect();
     }).unref();

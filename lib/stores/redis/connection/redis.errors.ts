@@ -102,6 +102,6 @@ export function notConnected(within: number, cause: unknown, hasAnswered: boolea
   return unsent(`${message}: ${reason}`, new Error(reason, { cause }));
 }
 
-export function closed(isUnsent = true): StoreError {
+export function storeClosed(isUnsent = true): StoreError {
   return new StoreError('The Redis store is closed.', { transient: false, isUnsent });
 }

@@ -1,6 +1,6 @@
 import { EventEmitter } from 'node:events';
 import { inTime, KEEP_ALIVE } from '../../../core/util/clock.js';
-import { only, type RedisClient, type RedisPipeline } from '../connection/redis.client.js';
+import { type RedisClient, type RedisPipeline, withoutOthers } from '../connection/redis.client.js';
 import type { NodeRedisClient } from '../connection/redis.options.js';
 
 /** The parts of it that are used. */
@@ -90,7 +90,7 @@ class NodeRedisAdapter implements RedisClient {
     const { options = {} } = this.lent;
     const { socket, credentialsProvider } = options;
     return this.lent.duplicate({
-      ...only(TAKEN, options),
+      ...withoutOthers(TAKEN, options),
       credentialsProvider: credentialsProvider && askedOnce(credentialsProvider),
       socket: {
         ...socket,
