@@ -1,5 +1,4 @@
 // Makes calls of a store, one after the other, and does nothing else: it must not end before the last one has settled.
-import { Redis } from 'ioredis';
 import { Locks, type LockStore } from 'nestjs-distributed-lock/core';
 import { etcdStore } from 'nestjs-distributed-lock/etcd';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
@@ -24,32 +23,27 @@ const { store, calls, port } = JSON.parse(process.argv[2]!) as PendingArgs;
 const requestTimeout = 2_000;
 const KEY = 'key';
 
-/** It gives up, so nothing of it keeps the process alive. */
-function lent(): LockStore {
-  const client = new Redis({ port, retryStrategy: (times) => (times > 3 ? null : 10), maxRetriesPerRequest: null });
-  client.on('error', () => undefined);
-  return redisStore({ client, requestTimeout });
+/** Its client does not connect again by itself, so nothing of it keeps the process alive. */
+function resigned(): LockStore {
+  return redisStore({ options: { port, retryStrategy: () => null }, requestTimeout });
 }
 
-async function lentNodeRedis(name: string): Promise<LockStore> {
+async function overNodeRedis(name: string): Promise<LockStore> {
   const { createClient } = (await import(name)) as typeof nodeRedis;
-  const client = createClient({ socket: { port, reconnectStrategy: false } });
-  client.on('error', () => undefined);
-  client.connect().catch(() => undefined);
-  return redisStore({ client: client as NodeRedisClient, requestTimeout });
+  return redisStore({ client: createClient({ socket: { port } }) as NodeRedisClient, requestTimeout });
 }
 
 const STORES = {
   memory: () => memoryStore(),
   'redis by its URL': () => redisStore({ url: `redis://127.0.0.1:${port}`, requestTimeout }),
-  'redis by a client of ioredis that gives up': lent,
-  'redis by a client of node-redis 5 that does not connect again': () => lentNodeRedis('redis'),
-  'redis by a client of node-redis 6 that does not connect again': () => lentNodeRedis('redis-v6'),
+  'redis by options that do not connect again': resigned,
+  'redis by a client of node-redis 5': () => overNodeRedis('redis'),
+  'redis by a client of node-redis 6': () => overNodeRedis('redis-v6'),
   postgres: () => postgresStore({ url: `postgres://shop@127.0.0.1:${port}/shop`, requestTimeout }),
   mysql: () => mysqlStore({ url: `mysql://shop@127.0.0.1:${port}/shop`, requestTimeout }),
   etcd: () => etcdStore({ endpoints: [`http://127.0.0.1:${port}`], requestTimeout }),
   zookeeper: () => zookeeperStore({ connectionString: `127.0.0.1:${port}`, requestTimeout }),
-  quorum: () => quorumStore([lent(), lent(), lent()], { memberTimeout: requestTimeout }),
+  quorum: () => quorumStore([resigned(), resigned(), resigned()], { memberTimeout: requestTimeout }),
 };
 
 const ran = (): void => tellParent({ type: 'ran' });

@@ -13,19 +13,19 @@ it('a process that waits without a limit stays until its work has run, and then 
   expect(await child.exit).toEqual({ code: 0, signal: null });
 });
 
-const GIVES_UP = 'redis by a client of ioredis that gives up';
+const RESIGNED = 'redis by options that do not connect again';
 const AWAY: [store: PendingArgs['store'], ...calls: PendingArgs['calls']][] = [
   ['redis by its URL', 'using'],
-  [GIVES_UP, 'using'],
-  ['redis by a client of node-redis 5 that does not connect again', 'using'],
-  ['redis by a client of node-redis 6 that does not connect again', 'using'],
+  [RESIGNED, 'using'],
+  ['redis by a client of node-redis 5', 'using'],
+  ['redis by a client of node-redis 6', 'using'],
   ['postgres', 'using'],
   ['mysql', 'using'],
   ['etcd', 'using'],
   ['zookeeper', 'using'],
   ['quorum', 'using'],
-  [GIVES_UP, 'acquire', 'using, which waits', 'multiLock', 'inspect', 'getCount'],
-  [GIVES_UP, 'the start of an app with failFast', 'the start of an app, which then uses a lock'],
+  [RESIGNED, 'acquire', 'using, which waits', 'multiLock', 'inspect', 'getCount'],
+  [RESIGNED, 'the start of an app with failFast', 'the start of an app, which then uses a lock'],
 ];
 
 describe('a process that does nothing else than a call, while its server is away, stays until the call is refused (G9, G10):', () => {
