@@ -12,7 +12,7 @@ import { installPackages } from '../../scripts/packages.mjs';
 import { filesOf, readTables } from './tables.mjs';
 
 const root = fileURLToPath(new URL('../..', import.meta.url));
-const PARTS = ['lib', 'test', 'scripts', '.ci', '.github', 'jest.config.js', 'package.json', 'tsconfig.json'];
+const PARTS = ['lib', 'test', 'scripts', 'docs', '.ci', '.github', 'jest.config.js', 'package.json', 'tsconfig.json'];
 /** As first-failure.cjs exits. */
 const KILLED = 42;
 /** Milliseconds for one test: most defects make one wait for something that does not happen. */
@@ -39,9 +39,10 @@ const bad = GUARANTEES.filter((each) => !all.some(({ guarantee }) => guarantee =
 await Promise.all(Array.from({ length: Math.min(jobs, queue.length) }, work));
 if (wanted.length === 0) bad.push(`no mutant has the words '${words}'`);
 for (const problem of bad) console.log(problem);
-const survived = wanted.filter(({ verdict }) => verdict !== 'killed').length;
-console.log(`${wanted.length - survived} of ${wanted.length} mutants killed in ${secondsSince(start)} s`);
-process.exitCode = bad.length + survived === 0 ? 0 : 1;
+const survivors = wanted.filter(({ verdict }) => verdict !== 'killed');
+for (const { verdict, area, line, defect } of survivors) console.log(`${verdict}: ${area}:${line}: ${defect}`);
+console.log(`${wanted.length - survivors.length} of ${wanted.length} mutants killed in ${secondsSince(start)} s`);
+process.exitCode = bad.length + survivors.length === 0 ? 0 : 1;
 
 async function sampleSince(revision) {
   const base = (await git('merge-base', revision, 'HEAD')).trim();
