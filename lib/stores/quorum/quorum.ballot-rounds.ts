@@ -43,7 +43,7 @@ export class BallotRounds {
     for (let round = 0; ; round++) {
       const sentAt = now();
       const floor = this.floorOf(request, sentAt);
-      const ballot = new Ballot(electorate, { ...request, floor }, asked, isHeld);
+      const ballot = new Ballot(electorate, request, floor, asked, isHeld);
       const result = await ballot.hold();
       this.learn(ballot.votes, floor, sentAt);
       if (result.kind === 'granted') return { granted: true, token: result.token };

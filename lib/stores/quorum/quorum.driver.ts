@@ -57,18 +57,18 @@ export class QuorumDriver implements LeaseDriver {
     if (drivers.every((driver) => driver.timeOf?.(0) !== undefined)) this.timeOf = (token) => new Date(token / 1000);
   }
 
-  async acquire({ yields, ...request }: AcquireRequest): Promise<AcquireReply> {
-    const { key, ttl, tokens, queue, share } = request;
+  async acquire(request: AcquireRequest): Promise<AcquireReply> {
+    const { key, ttl, tokens, queue, share, yields } = request;
     this.checkLength(key, ttl);
     const yielded = yields === undefined ? undefined : await this.release({ key, owner: yields, keepFor: 0 }).catch(() => undefined);
     // An owner that holds the key reads beside itself, and an owner that asks once more does not wait for other waiters.
     const waits = queue && share?.beside === undefined && !this.leases.get(request);
     const refusal = waits ? await this.queueLock.acquire(request) : undefined;
-    const asked: AskedMembers = this.leases.get(request)?.asked ?? new Map<number, boolean>();
+    const asked: AskedMembers = this.leases.get(request)?.asked ?? [];
     const reply = refusal ?? (await this.ballots.elect(request, asked, () => this.leases.get(request) !== undefined));
     if (reply.granted) {
       const lastToken = reply.token === null ? 0 : reply.token + tokens - 1;
-      this.leases.granted(request, ttl, { lastToken, asked, share });
+      this.leases.granted(request, lastToken, asked);
       void this.queueLock.leave(request);
     }
     return yielded ? { ...reply, yielded } : reply;
@@ -83,13 +83,13 @@ export class QuorumDriver implements LeaseDriver {
     });
   }
 
-  release({ key, owner, keepFor }: ReleaseRequest): Promise<'released' | 'lost'> {
-    const tenancy = { key, owner };
+  release(request: ReleaseRequest): Promise<'released' | 'lost'> {
+    const { key, owner, keepFor } = request;
     const keptUntil = now() + keepFor;
-    const lease = this.leases.get(tenancy);
-    this.leases.delete(tenancy);
+    const lease = this.leases.get(request);
+    this.leases.delete(request);
     const remaining = (): number => keepFor && Math.ceil(Math.max(0, keptUntil - now()));
-    return this.end(tenancy, ['released', 'lost'], (driver) => driver.release({ ...tenancy, keepFor: remaining() }), lease).outcome;
+    return this.end(request, ['released', 'lost'], (driver) => driver.release({ key, owner, keepFor: remaining() }), lease).outcome;
   }
 
   async leave({ key, owner }: Tenancy): Promise<void> {
@@ -133,7 +133,7 @@ export class QuorumDriver implements LeaseDriver {
         tenancy,
         end,
         () => send(driver),
-        () => lease?.asked.has(index) !== false,
+        () => !lease || lease.asked[index] !== undefined,
       );
     });
     const outcome = poll.take(replies).decided.then((word) => {

@@ -1,18 +1,22 @@
-import { StoreError } from '../../core/model/errors.js';
-import type { RenewRequest, Share, Tenancy } from '../../core/store/lease-driver.js';
+import { asStoreError, LockError, StoreError } from '../../core/model/errors.js';
+import type { AcquireRequest, RenewRequest, Share, Tenancy } from '../../core/store/lease-driver.js';
 import { after, now } from '../../core/util/clock.js';
 import { outageOf } from './quorum.ballot-rounds.js';
 import { Poll, type Electorate } from './quorum.poll.js';
-import { wordOutcome } from './quorum.votes.js';
+import { wordOutcome, type Vote } from './quorum.votes.js';
 
 /** Milliseconds between two searches for leases that ended without a release. */
 const SWEEP = 10_000;
 
+/** Leases that are renewed between two iterations of the event loop. */
+const PART = 256;
+
 /**
- * Members, by index, that may have a request of an owner; true: the last answer was a grant that counts. Only these count in a renewal: another one
- * may have a queue entry of the owner, which has to leave the queue. It loses with it what it has been granted meanwhile.
+ * Of each member: true if its last answer to an owner was a grant that counts, false if it may have a request of it, `undefined` if it was never asked.
+ * Only the first ones count in a renewal: another one may have a queue entry of the owner, which has to leave the queue. It loses with it what it
+ * has been granted meanwhile.
  */
-export type AskedMembers = Map<number, boolean>;
+export type AskedMembers = (boolean | undefined)[];
 
 /** A lease that a majority has granted. */
 export interface QuorumLease {
@@ -25,6 +29,13 @@ export interface QuorumLease {
 }
 
 type Word = 'renewed' | 'lost';
+/** The answer of a member for each lease. */
+type Words = readonly Vote<Word>[];
+
+interface Renewal {
+  readonly outcome: Word | 'silent';
+  readonly votes: readonly Vote<Word>[];
+}
 
 /** The leases of this process. It renews them at all members, and restores them at members that have lost them. */
 export class Leases {
@@ -38,10 +49,10 @@ export class Leases {
     return this.leases.get(owner);
   }
 
-  granted(tenancy: Tenancy, ttl: number, { lastToken, ...rest }: Omit<QuorumLease, 'endsAt'>): void {
-    const before = this.get(tenancy) ?? { lastToken: 0, endsAt: 0 };
+  granted({ key, owner, ttl, share }: AcquireRequest, lastToken: number, asked: AskedMembers): void {
+    const before = this.get({ key, owner }) ?? { lastToken: 0, endsAt: 0 };
     const endsAt = Math.max(before.endsAt, now() + ttl);
-    this.leases.set(tenancy.owner, { ...rest, lastToken: Math.max(before.lastToken, lastToken), endsAt });
+    this.leases.set(owner, { lastToken: Math.max(before.lastToken, lastToken), share, asked, endsAt });
     this.timer ??= after(SWEEP, this.sweep).unref();
   }
 
@@ -49,45 +60,60 @@ export class Leases {
     this.leases.delete(owner);
   }
 
+  /** Thousands of leases are renewed in parts, between which other work goes on. */
   renew(batch: readonly RenewRequest[]): Promise<Word>[] {
-    const answers = this.electorate.voters.map(({ member, driver }) => {
-      let replies: readonly Promise<Word>[] | undefined;
-      const replyTo = async (index: number): Promise<Word> => (replies ??= driver.renew(batch))[index] ?? 'lost';
-      return batch.map(({ key }, index) => member.send(key, () => replyTo(index)));
+    let turn: Promise<unknown> | undefined;
+    return partsOf(batch).flatMap((part) => {
+      const renewals = turn ? turn.then(() => this.renewPart(part)) : this.renewPart(part);
+      turn = Promise.resolve(turn).then(() => new Promise(setImmediate));
+      return part.map(async ({ key }, at) => {
+        const { outcome, votes } = (await renewals)[at]!;
+        if (outcome === 'silent') throw outageOf(key, votes);
+        return outcome;
+      });
     });
-    return batch.map((request, index) =>
-      this.renewal(
-        request,
-        answers.map((replies) => replies[index] as Promise<Word>),
-      ),
-    );
   }
 
-  private async renewal(request: RenewRequest, answers: readonly Promise<Word>[]): Promise<Word> {
-    const { key, ttl } = request;
-    const asked = this.get(request)?.asked;
-    const isVoter = (index: number): boolean => asked?.get(index) ?? asked === undefined;
-    const poll = new Poll<Word, Word | 'silent'>(key, this.electorate, (votes) => wordOutcome(votes, 'renewed', 'lost'));
-    const votes = answers.map(async (answer, index) => {
-      const word = await answer;
-      if (word === 'lost' || isVoter(index)) return word;
-      throw new StoreError(`Member ${index + 1} has not said that it grants the key.`, { key, transient: true });
+  /** Each member is asked once, and answers with a word for each lease. */
+  private async renewPart(part: readonly RenewRequest[]): Promise<readonly Renewal[]> {
+    const { electorate } = this;
+    const asked = part.map((request) => this.get(request)?.asked);
+    const isVoter = (index: number, at: number): boolean => asked[at] === undefined || asked[at][index] === true;
+    const wordOf = (vote: Vote<Words>, index: number, at: number): Vote<Word> => {
+      if (vote === undefined || vote instanceof LockError) return vote;
+      if (vote[at] !== 'renewed' || isVoter(index, at)) return vote[at];
+      return new StoreError(`Member ${index + 1} has not said that it grants the key.`, { key: part[at]!.key, transient: true });
+    };
+    const poll = new Poll<Words, readonly Renewal[]>(part[0]!.key, electorate, (all) => {
+      const renewals: Renewal[] = [];
+      for (const at of part.keys()) {
+        const votes = all.map((vote, index) => wordOf(vote, index, at));
+        const outcome = wordOutcome(votes, 'renewed', 'lost');
+        if (outcome === undefined) return undefined;
+        renewals.push({ outcome, votes });
+      }
+      return renewals;
     });
-    const { decided } = poll.take(votes);
+    const answers = electorate.voters.map(({ member, driver }) => member.send(part[0]!.key, () => wordsOf(driver.renew(part), part)));
+    const renewals = await poll.take(answers).decided;
+    for (const [at, request] of part.entries()) {
+      const lease = this.get(request);
+      if (renewals[at]!.outcome === 'lost') this.delete(request);
+      else if (renewals[at]!.outcome === 'renewed' && lease) lease.endsAt = Math.max(lease.endsAt, now() + request.ttl);
+    }
+    const restoreAt = (index: number, words: Words): void => {
+      for (const [at, request] of part.entries()) {
+        const isLost = words[at] === 'lost' || (words[at] === 'renewed' && !isVoter(index, at));
+        if (isLost && renewals[at]!.outcome === 'renewed') this.restore(index, request);
+      }
+    };
     for (const [index, answer] of answers.entries()) {
-      void Promise.all([answer, decided]).then(
-        ([word, outcome]) => {
-          if (outcome === 'renewed' && (word === 'lost' || !isVoter(index))) this.restore(index, request);
-        },
+      answer.then(
+        (words) => restoreAt(index, words),
         () => undefined,
       );
     }
-    const outcome = await decided;
-    if (outcome === 'silent') throw outageOf(key, poll.votes);
-    const lease = this.get(request);
-    if (outcome === 'lost') this.delete(request);
-    else if (lease) lease.endsAt = Math.max(lease.endsAt, now() + ttl);
-    return outcome;
+    return renewals;
   }
 
   /**
@@ -103,7 +129,7 @@ export class Leases {
     member
       .sendInOrder({ key, owner }, () => driver.acquire({ key, owner, ttl, tokens: 1, floor, queue: false, share }))
       .then(
-        ({ granted }) => void asked.set(index, granted),
+        ({ granted }) => void (asked[index] = granted),
         () => undefined,
       );
   }
@@ -113,4 +139,17 @@ export class Leases {
     for (const [owner, { endsAt }] of this.leases) if (endsAt < time) this.leases.delete(owner);
     this.timer = this.leases.size > 0 ? after(SWEEP, this.sweep).unref() : undefined;
   };
+}
+
+function partsOf(batch: readonly RenewRequest[]): RenewRequest[][] {
+  return Array.from({ length: Math.ceil(batch.length / PART) }, (_, index) => batch.slice(index * PART, (index + 1) * PART));
+}
+
+/** @throws the first error, if there is nothing else. */
+async function wordsOf(replies: readonly Promise<Word>[], part: readonly RenewRequest[]): Promise<Words> {
+  const answers = await Promise.allSettled(replies);
+  const words = answers.map((answer, at) => (answer.status === 'fulfilled' ? answer.value : asStoreError(answer.reason, part[at]!.key)));
+  const [first] = words;
+  if (first instanceof LockError && words.every((word) => word instanceof LockError)) throw first;
+  return words;
 }

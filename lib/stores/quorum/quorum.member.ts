@@ -4,17 +4,19 @@ import type { Tenancy } from '../../core/store/lease-driver.js';
 import type { LockStore } from '../../core/store/lock-store.js';
 import { StoreWatch } from '../../core/store/store-watch.js';
 import { after, now } from '../../core/util/clock.js';
+import { promised } from '../../core/util/promised.js';
 
-/** Milliseconds after which the owner that has waited longest tries, though no answer has come; and between two tries of one that was refused. */
+/** Milliseconds after which a request is sent again, though the member has answered no other. */
 const PAUSE = 1_000;
-/** Most owners that wait, so that an outage does not fill the memory: the requests of earlier ones end with their leases. */
+/** Most requests that are to be sent again, so that an outage does not fill the memory: what earlier ones would end, ends with its lease. */
 const MOST = 1_000;
 
-interface Waiting {
-  /** On the monotonic clock. */
-  readonly end: number;
-  readonly notBefore: number;
-  readonly resolve: (isTry: boolean) => void;
+/** A request that is to be sent again. */
+interface Pause {
+  /** The member has refused it: what it answers to others means nothing. */
+  readonly isRefused: boolean;
+  /** False: it is not sent again. */
+  end(isSentAgain: boolean): void;
 }
 
 /** One of the stores of a quorum. */
@@ -23,7 +25,9 @@ export class Member {
   isUp = true;
   /** The last request of each owner that has no answer yet. */
   private readonly last = new Map<string, Promise<unknown>>();
-  private readonly nextAnswer = new NextAnswer();
+  /** By owner, the longest one first. */
+  private readonly pauses = new Map<string, Pause>();
+  private isClosed = false;
   /** Whether a passing and a final refusal were logged. */
   private readonly warned = new Set<boolean>();
   private readonly hearing: readonly ((() => void) | undefined)[];
@@ -45,31 +49,33 @@ export class Member {
     ];
   }
 
-  /** Sends a request, and notes whether it is answered. A request that throws rejects. */
-  send<Reply>(key: string, request: () => Promise<Reply>): Promise<Reply> {
-    return new Promise<Reply>((resolve) => resolve(request())).then(
+  /** Sends a request, and notes whether it is answered. A request that throws rejects. @param ended is told before the caller. */
+  send<Reply>(key: string, request: () => Promise<Reply>, ended?: (isAnswered: boolean) => void): Promise<Reply> {
+    return promised(request).then(
       (answer) => {
+        ended?.(true);
         this.isUp = true;
-        this.nextAnswer.came();
+        for (const pause of this.pauses.values()) if (!pause.isRefused) pause.end(true);
         return answer;
       },
       (cause: unknown) => {
+        ended?.(false);
         throw this.failed(asStoreError(cause, key));
       },
     );
   }
 
   /** Sends it when the last request of this owner has its answer: drivers rely on that order, and nobody else waits for all answers. */
-  sendInOrder<Reply>({ key, owner }: Tenancy, request: () => Promise<Reply>): Promise<Reply> {
+  sendInOrder<Reply>({ key, owner }: Tenancy, request: () => Promise<Reply>, failed?: () => void): Promise<Reply> {
     // This request takes care of what an earlier one would try again.
-    this.nextAnswer.cancel(owner);
+    this.pauses.get(owner)?.end(false);
     const before = this.last.get(owner);
-    const reply = this.send(key, () => (before ? before.then(request, request) : request()));
-    this.last.set(owner, reply);
-    const ended = (): void => {
+    const ended = (isAnswered: boolean): void => {
       if (this.last.get(owner) === reply) this.last.delete(owner);
+      if (!isAnswered) failed?.();
     };
-    reply.then(ended, ended);
+    const reply = this.send(key, before ? () => before.then(request, request) : request, ended);
+    this.last.set(owner, reply);
     return reply;
   }
 
@@ -80,23 +86,21 @@ export class Member {
    * @param mayKnow whether the member may have a request of the owner.
    */
   sendEnd<Reply>(tenancy: Tenancy, end: number, request: () => Promise<Reply>, mayKnow = (): boolean => true): Promise<Reply> {
-    const reply = this.sendInOrder(tenancy, request);
-    reply.catch(() => {
+    return this.sendInOrder(tenancy, request, () => {
       // If there is a later request of the same owner, that one takes care of it.
       if (mayKnow() && !this.isAsked(tenancy.owner)) this.sendAgain(tenancy, end, request, true).catch(() => undefined);
     });
-    return reply;
   }
 
   /**
-   * Repeats a request that had no answer when the member answers others, until it has an answer or the owner has a later request.
+   * Repeats a request that had no answer when the member answers others, and each second, until it has an answer or the owner has a later request.
    *
    * @param isEnd whether it is repeated after an error that is final, too.
    */
   sendAgain<Reply>(tenancy: Tenancy, end: number, request: () => Promise<Reply>, isEnd = false): Promise<Reply> {
     return this.sendInOrder(tenancy, async () => {
       let isRefused = false;
-      while (await this.nextAnswer.wait(tenancy.owner, end, isRefused)) {
+      while (await this.mayBeSent(tenancy.owner, end, isRefused)) {
         try {
           return await request();
         } catch (error) {
@@ -120,7 +124,8 @@ export class Member {
 
   /** Sends nothing again. Resolves when all requests so far have their answers. */
   async close(): Promise<void> {
-    this.nextAnswer.close();
+    this.isClosed = true;
+    for (const pause of this.pauses.values()) pause.end(false);
     // What its store refuses from now on, it refuses because it is closed.
     this.warned.add(true).add(false);
     for (const stop of this.hearing) stop?.();
@@ -150,6 +155,21 @@ export class Member {
     }
   }
 
+  /** Resolves when the request of this owner is to be sent again; false: not any more. */
+  private mayBeSent(owner: string, until: number, isRefused: boolean): Promise<boolean> {
+    return new Promise((resolve) => {
+      if (this.isClosed || until <= now()) return resolve(false);
+      const end = (isSentAgain: boolean): void => {
+        clearTimeout(timer);
+        this.pauses.delete(owner);
+        resolve(isSentAgain && now() < until);
+      };
+      const timer = after(PAUSE, () => end(true)).unref();
+      this.pauses.set(owner, { isRefused, end });
+      if (this.pauses.size > MOST) [...this.pauses.values()][0]?.end(false);
+    });
+  }
+
   private failed(error: LockError): LockError {
     if (!(error instanceof StoreError)) return error;
     this.isUp = false;
@@ -163,54 +183,4 @@ export class Member {
 
 function isTransient(error: unknown): boolean {
   return error instanceof StoreError && error.transient;
-}
-
-/** Owners that wait for a member which does not answer. Each answer lets one of them try; so the answer to that one lets the next. */
-export class NextAnswer {
-  /** The waits by owner, the longest one first. */
-  private readonly waiting = new Map<string, Waiting>();
-  private timer: NodeJS.Timeout | undefined;
-  private isClosed = false;
-
-  /** Resolves when the owner is to try; false: not any more. @param isRefused whether it has tried, and the member does not answer it as it does others. */
-  wait(owner: string, end: number, isRefused = false): Promise<boolean> {
-    return new Promise((resolve) => {
-      if (this.isClosed || end <= now()) return resolve(false);
-      this.waiting.set(owner, { end, notBefore: isRefused ? now() + PAUSE : 0, resolve });
-      if (this.waiting.size > MOST) this.first(false);
-      this.timer ??= after(PAUSE, this.tick).unref();
-    });
-  }
-
-  /** The member has answered. */
-  came(): void {
-    if (this.waiting.size > 0) this.first(true);
-  }
-
-  cancel(owner: string): void {
-    if (this.waiting.size > 0) this.settle(owner, false);
-  }
-
-  close(): void {
-    this.isClosed = true;
-    clearTimeout(this.timer);
-    for (const owner of [...this.waiting.keys()]) this.settle(owner, false);
-  }
-
-  private first(isTry: boolean): void {
-    for (const [owner, { notBefore }] of this.waiting) if (!isTry || notBefore <= now()) return this.settle(owner, isTry);
-  }
-
-  private settle(owner: string, isTry: boolean): void {
-    const waiting = this.waiting.get(owner);
-    this.waiting.delete(owner);
-    waiting?.resolve(isTry);
-  }
-
-  private readonly tick = (): void => {
-    const time = now();
-    for (const [owner, { end }] of [...this.waiting]) if (end <= time) this.settle(owner, false);
-    this.came();
-    this.timer = this.waiting.size > 0 ? after(PAUSE, this.tick).unref() : undefined;
-  };
 }

@@ -24,29 +24,25 @@ export abstract class OpenPoll extends LinkedEntry<OpenPoll> implements TimedReq
   abstract late(): void;
 }
 
-/** The votes of all members on one request, until its outcome is certain. */
+/** The votes of all members on one question, until its outcome is certain. Later votes are kept, too. */
 export class Poll<Reply, Outcome> extends OpenPoll {
-  readonly votes: Vote<Reply>[];
   readonly decided: Promise<Outcome>;
-  /** Whether its time has run out, also that of a {@link reopen}. The outcome has to be certain then. */
-  isOver = false;
   private isDecided = false;
-  private isReopened = false;
   private resolve!: (outcome: Outcome) => void;
 
-  /** @param outcomeOf `undefined`: it is not certain yet. */
+  /** @param outcomeOf `undefined`: it is not certain yet. @param votes those that are known already. */
   constructor(
     private readonly key: string,
     private readonly electorate: Electorate,
     private readonly outcomeOf: (votes: readonly Vote<Reply>[]) => Outcome | undefined,
+    readonly votes: Vote<Reply>[] = electorate.voters.map(() => undefined),
   ) {
     super();
-    this.votes = electorate.voters.map(() => undefined);
     this.decided = new Promise((resolve) => (this.resolve = resolve));
     electorate.deadlines.begin(this);
   }
 
-  /** @param reply of each member; rejects with a LockError. */
+  /** @param replies of each member; they reject with a LockError. */
   take(replies: readonly Promise<Reply>[]): this {
     for (const [index, reply] of replies.entries()) {
       reply.then(
@@ -62,19 +58,9 @@ export class Poll<Reply, Outcome> extends OpenPoll {
     if (!this.isDecided) this.count();
   }
 
-  /** These members are asked once more. The first time, they have a memberTimeout for it. */
-  reopen(indexes: readonly number[]): void {
-    for (const index of indexes) this.votes[index] = undefined;
-    if (this.isReopened) return;
-    this.isReopened = true;
-    this.electorate.deadlines.end(this);
-    this.electorate.deadlines.begin(this);
-  }
-
   late(): void {
     const { voters, deadlines } = this.electorate;
     deadlines.end(this);
-    this.isOver = this.isReopened;
     for (const [index, { member }] of voters.entries()) {
       if (this.votes[index] !== undefined) continue;
       member.isUp = false;
@@ -86,7 +72,7 @@ export class Poll<Reply, Outcome> extends OpenPoll {
 
   private count(): void {
     const outcome = this.outcomeOf(this.votes);
-    if (outcome === undefined || this.isDecided) return;
+    if (outcome === undefined) return;
     this.isDecided = true;
     this.electorate.deadlines.end(this);
     this.resolve(outcome);

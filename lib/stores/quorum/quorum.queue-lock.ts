@@ -17,9 +17,6 @@ interface Wait {
   readonly lock: Tenancy;
   hasLock: boolean;
   askedAt: number;
-  /** The holder of the lock and its token, and since when they are the same on our clock. */
-  seen: string;
-  seenAt: number;
 }
 
 /**
@@ -93,7 +90,6 @@ export class QueueLock {
     const [reply, seen] = await answers.catch(() => []);
     if (!reply) return undefined;
     if (reply.granted) return 'granted';
-    void endIfDead(wait).catch(() => undefined);
     // If the key is free or offered at this moment, the holder of the lock takes care of it.
     const holder = seen?.holder ?? null;
     const isOffered = holder !== null && queueLockOf({ key, owner: holder }).owner === reply.holder;
@@ -106,7 +102,7 @@ export class QueueLock {
     const before = this.waits.get(tenancy.owner);
     if (before?.queueMember === member) return before;
     if (before) void leave(before);
-    const wait = { queueMember: member, lock: queueLockOf(tenancy, rank), hasLock: false, askedAt: 0, seen: '', seenAt: 0 };
+    const wait = { queueMember: member, lock: queueLockOf(tenancy, rank), hasLock: false, askedAt: 0 };
     this.waits.set(tenancy.owner, wait);
     return wait;
   }
@@ -125,19 +121,6 @@ async function ask(wait: Wait): Promise<AcquireReply> {
   );
   wait.hasLock = reply.granted;
   return reply;
-}
-
-/**
- * A holder asks for the lock again within its ttl, and gets another token each time. The clock of the member may be set back, so that the lock of a
- * process that died would last for longer: our clock ends it. A process that is alive loses nothing but its position.
- */
-async function endIfDead(wait: Wait): Promise<void> {
-  const { mutex } = wait.queueMember.store;
-  const { holder, token } = await mutex.check(wait.lock);
-  const seen = `${holder} ${token}`;
-  if (seen !== wait.seen) [wait.seen, wait.seenAt] = [seen, now()];
-  else if (holder !== null && token !== null && now() > wait.seenAt + QUEUE_LOCK_TTL)
-    await mutex.release({ ...wait.lock, owner: holder, keepFor: 0 });
 }
 
 function leave({ queueMember, lock }: Wait): Promise<void> {

@@ -11,9 +11,8 @@ export function majorityOf(count: number): number {
 
 export type Refusal = Extract<AcquireReply, { granted: false }>;
 
-/** The outcome of an acquire, as soon as it is certain. */
+/** The outcome of an acquire. */
 export type AcquireOutcome =
-  | { readonly kind: 'open' }
   /** Members that have granted a smaller token must record this one, or a larger one, before it counts. */
   | { readonly kind: 'raise'; readonly token: number }
   | { readonly kind: 'granted'; readonly token: number | null }
@@ -25,12 +24,14 @@ export type AcquireOutcome =
   | { readonly kind: 'silent' };
 
 /**
- * The token is no smaller than the first ones of a majority, and a majority has recorded it or a larger one. So any later majority has a member that
- * gives a larger token among its first ones, and what it agrees on is larger. The median of all first tokens needs no second trip.
+ * The outcome of an acquire; `undefined`: it is not certain yet.
  *
- * @param firsts what each member gave when it was asked first, also if it is asked once more now.
+ * The token is no smaller than the first ones of a majority, and a majority has recorded it or a larger one. So any later majority has a member that
+ * gives a larger token among its first ones, and what it agrees on is larger. The median of all first tokens needs no second question.
+ *
+ * @param floor the token that members were asked to record: a smaller one does not count. `undefined`: the votes are first answers.
  */
-export function acquireOutcome(votes: readonly Vote<AcquireReply>[], firsts = votes.map(tokenOf)): AcquireOutcome {
+export function acquireOutcome(votes: readonly Vote<AcquireReply>[], floor?: number): AcquireOutcome | undefined {
   const majority = majorityOf(votes.length);
   const tokens: (number | null)[] = [];
   const refusals: Refusal[] = [];
@@ -42,20 +43,21 @@ export function acquireOutcome(votes: readonly Vote<AcquireReply>[], firsts = vo
       misuse ??= vote;
       misuses++;
     } else if (vote instanceof LockError) continue;
-    else if (vote.granted) tokens.push(vote.token);
-    else refusals.push(vote);
+    else if (!vote.granted) refusals.push(vote);
+    else if (!isBelow(vote, floor)) tokens.push(vote.token);
   }
   if (tokens.length >= majority) {
     if (tokens.includes(null)) return { kind: 'granted', token: null };
-    const floor = nth(firsts, majority - 1);
-    const token = nth(tokens, tokens.length - majority);
-    return token >= floor ? { kind: 'granted', token } : { kind: 'raise', token: floor };
+    const sorted = (tokens as number[]).sort((a, b) => a - b);
+    const recorded = sorted[tokens.length - majority]!;
+    const first = floor ?? sorted[majority - 1]!;
+    return recorded >= first ? { kind: 'granted', token: recorded } : { kind: 'raise', token: first };
   }
-  if (tokens.length + open >= majority) return { kind: 'open' };
+  if (tokens.length + open >= majority) return undefined;
   if (tokens.length + refusals.length + misuses + open < majority) return { kind: 'silent' };
   const { holder, count } = mostNamed(refusals);
   // While the refusals name several owners, the missing answer tells whether the votes are split.
-  if (open > 0 && count < majority) return { kind: 'open' };
+  if (open > 0 && count < majority) return undefined;
   if (misuse && misuses >= refusals.length) return { kind: 'misused', error: misuse };
   const remaining = nthSmallest([...tokens.map(() => 0), ...refusals.map((each) => each.remaining)], majority - 1);
   const ahead = Math.max(0, ...refusals.map((each) => each.ahead));
@@ -65,6 +67,11 @@ export function acquireOutcome(votes: readonly Vote<AcquireReply>[], firsts = vo
 /** The token that a member has granted; `null`: it has none. */
 export function tokenOf(vote: Vote<AcquireReply>): number | null | undefined {
   return vote && 'granted' in vote && vote.granted ? vote.token : undefined;
+}
+
+/** Whether it is a grant with a smaller token. */
+export function isBelow(vote: Vote<AcquireReply>, token = 0): boolean {
+  return (tokenOf(vote) ?? token) < token;
 }
 
 /** The outcome of a request that each member answers with one of two words; the first one needs a majority. `undefined`: not certain yet. */
@@ -115,11 +122,6 @@ function leaseToken(recorded: readonly (number | null)[]): number | null {
 export function finalError(votes: readonly Vote<unknown>[]): StoreError | undefined {
   const errors = votes.filter((vote): vote is StoreError => vote instanceof StoreError && !vote.transient);
   return errors.length > votes.length - majorityOf(votes.length) ? errors[0] : undefined;
-}
-
-/** The token at a position of the sorted tokens. */
-function nth(tokens: readonly (number | null | undefined)[], n: number): number {
-  return tokens.filter((token) => typeof token === 'number').sort((a, b) => a - b)[n] as number;
 }
 
 function mostNamed(replies: readonly { readonly holder: string | null }[]): { holder: string | null; count: number } {

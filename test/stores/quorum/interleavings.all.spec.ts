@@ -12,7 +12,7 @@ describe('whatever the order, a quorum of three keeps its promises', () => {
     ['AR A', { clocks: WRONG }, 3_000],
     ['ANR', { restarts: 1, passes: [SHORT] }, 5_000],
     ['ANR', { restarts: 1, passes: [TTL] }, 5_000],
-    ['ANR A', { jumps: [40_000], jumpsAt: 'all votes' }, 20_000],
+    ['ANR A', { jumps: [40_000], jumpsAt: 'all votes' }, 19_000],
     ['AN AA', { jumps: [40_000], jumpsAt: 'all votes' }, 15_000],
   ]);
 });

@@ -1,10 +1,10 @@
 import { afterTurns, mayTake, passTime } from '../../support/virtual-time.js';
-import { LockConfigError, StoreError } from 'nestjs-distributed-lock/core';
+import { LockConfigError, QuorumError, StoreError } from 'nestjs-distributed-lock/core';
 import { acquireOutcome, checkOutcome, finalError, majorityOf, wordOutcome, type Vote } from '../../../lib/stores/quorum/quorum.votes.js';
 import type { AcquireReply, CheckReply, WakeUps } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { now } from '../../../lib/core/util/clock.js';
-import { Member, NextAnswer } from '../../../lib/stores/quorum/quorum.member.js';
+import { Member } from '../../../lib/stores/quorum/quorum.member.js';
 import { queueLockOf } from '../../../lib/stores/quorum/quorum.queue-lock.js';
 import { QuorumWakeUps } from '../../../lib/stores/quorum/quorum.wakeups.js';
 import { quorumStore } from 'nestjs-distributed-lock/quorum';
@@ -50,7 +50,7 @@ describe.each([3, 4, 5])('the outcome of an acquire at %d members', (count) => {
     for (const votes of all) {
       const outcome = acquireOutcome(votes);
       const tokens = votes.filter(isYes).map(({ token }) => token!);
-      if (outcome.kind !== 'granted') continue;
+      if (outcome?.kind !== 'granted') continue;
       granted++;
       const { token } = outcome;
       expect(tokens.filter((each) => each >= token!).length).toBeGreaterThanOrEqual(majority);
@@ -59,24 +59,33 @@ describe.each([3, 4, 5])('the outcome of an acquire at %d members', (count) => {
     expect(granted).toBeGreaterThan(0);
   });
 
+  it('is the token that is to be recorded, or a larger one, once a majority has recorded it', () => {
+    for (const votes of all) {
+      const outcome = acquireOutcome(votes, 9);
+      const recorded = votes.filter((vote) => isYes(vote) && vote.token! >= 9).length;
+      expect(outcome?.kind).not.toBe('raise');
+      expect(outcome?.kind === 'granted').toBe(recorded >= majority);
+    }
+  });
+
   it('is certain when nobody is asked any more, but where a token must be recorded', () => {
-    for (const votes of listsOf(choices.slice(1), count)) expect(acquireOutcome(votes).kind).not.toBe('open');
+    for (const votes of listsOf(choices.slice(1), count)) expect(acquireOutcome(votes)).toBeDefined();
   });
 
   it('is certain only if no answer that is missing could change it', () => {
     for (const votes of all) {
       const outcome = acquireOutcome(votes);
-      if (outcome.kind !== 'taken' && outcome.kind !== 'silent') continue;
+      if (outcome?.kind !== 'taken' && outcome?.kind !== 'silent') continue;
       const missing = votes.indexOf(undefined);
       if (missing < 0) continue;
-      for (const vote of choices.slice(1)) expect(acquireOutcome(votes.with(missing, vote)).kind).toBe(outcome.kind);
+      for (const vote of choices.slice(1)) expect(acquireOutcome(votes.with(missing, vote))?.kind).toBe(outcome.kind);
     }
   });
 
   it('is contention by a majority of answers, an outage by fewer, never the other way round', () => {
     for (const votes of listsOf(choices.slice(1), count)) {
       const answers = votes.filter((vote) => vote !== silent).length;
-      const { kind } = acquireOutcome(votes);
+      const kind = acquireOutcome(votes)?.kind;
       if (kind === 'taken') expect(answers).toBeGreaterThanOrEqual(majority);
       if (kind === 'silent') expect(answers).toBeLessThan(majority);
     }
@@ -85,7 +94,7 @@ describe.each([3, 4, 5])('the outcome of an acquire at %d members', (count) => {
   it('is split only where votes are ours and no other owner has a majority', () => {
     for (const votes of all) {
       const outcome = acquireOutcome(votes);
-      if (outcome.kind !== 'taken') continue;
+      if (outcome?.kind !== 'taken') continue;
       const ofX = votes.filter((vote) => vote === choices[3]).length;
       const ofY = votes.filter((vote) => vote === choices[4]).length;
       expect(outcome.isSplit).toBe(votes.some(isYes) && Math.max(ofX, ofY) < majority);
@@ -110,19 +119,17 @@ it('tokens grow from one owner to the next, by any answers, and whatever the las
   const grant = (last: number[], clock: number, asked: readonly number[]): number => {
     const give = (index: number, floor: number) => yes((last[index] = Math.max(last[index]! + 1, clock + index, floor)));
     const votes: Vote<AcquireReply>[] = [undefined, undefined, undefined];
-    const firsts: number[] = [];
     for (const index of asked) {
       votes[index] = give(index, 0);
-      firsts[index] = last[index]!;
-      const outcome = acquireOutcome(votes, firsts);
-      if (outcome.kind !== 'raise' && outcome.kind !== 'granted') continue;
+      const outcome = acquireOutcome(votes);
+      if (outcome?.kind !== 'raise' && outcome?.kind !== 'granted') continue;
       if (outcome.kind === 'granted') return outcome.token!;
       for (const other of asked) {
         const vote = votes[other];
         if (isYes(vote) && vote.token! < outcome.token) votes[other] = give(other, outcome.token);
       }
-      const raised = acquireOutcome(votes, firsts);
-      if (raised.kind !== 'granted') throw new Error('One question more should be enough.');
+      const raised = acquireOutcome(votes, outcome.token);
+      if (raised?.kind !== 'granted') throw new Error('One question more should be enough.');
       return raised.token!;
     }
     throw new Error('Nothing was granted.');
@@ -195,49 +202,51 @@ describe('a check', () => {
   });
 });
 
-describe('a member that does not answer', () => {
-  let nextAnswer: NextAnswer;
+describe('a request to a member that did not answer', () => {
+  let member: Member;
   beforeEach(() => {
-    nextAnswer = new NextAnswer();
+    member = new Member(memoryStore(), 'member 1', 0, () => undefined);
   });
-  afterEach(() => nextAnswer.close());
+  afterEach(() => member.close());
 
+  /** Whether the request of each owner was sent again; `undefined`: not yet. */
   function waiting(ends: readonly number[]): (boolean | undefined)[] {
     const outcomes: (boolean | undefined)[] = ends.map(() => undefined);
-    for (const [index, end] of ends.entries()) void nextAnswer.wait(`owner ${index}`, end).then((outcome) => (outcomes[index] = outcome));
+    for (const [index, end] of ends.entries()) {
+      const sent = member.sendAgain({ key: 'key', owner: `owner ${index}` }, end, () => Promise.resolve((outcomes[index] = true)));
+      void sent.catch(() => (outcomes[index] = false));
+    }
     return outcomes;
   }
 
-  it('lets the one that waits longest try in each second, and with each answer', async () => {
+  it('is sent again with the next answer to another one, or after a second', async () => {
     const outcomes = waiting([1, 2, 3].map(() => now() + 60_000));
     await passTime(500);
     expect(outcomes).toEqual([undefined, undefined, undefined]);
-    await passTime(1_000);
-    expect(outcomes).toEqual([true, undefined, undefined]);
-    nextAnswer.came();
-    await nextTurn();
-    expect(outcomes).toEqual([true, true, undefined]);
-    nextAnswer.came();
+    await member.send('key', () => Promise.resolve());
     await nextTurn();
     expect(outcomes).toEqual([true, true, true]);
+    const later = waiting([now() + 60_000]);
+    await passTime(1_000);
+    expect(later).toEqual([true]);
   });
 
-  it('lets no owner try whose leases have expired, or that has a later request', async () => {
-    const outcomes = waiting([now() + 300, now(), now() + 60_000, now() + 60_000]);
-    nextAnswer.cancel('owner 2');
+  it('is not sent again when what it would end has expired, or when its owner has a later one', async () => {
+    const outcomes = waiting([now() + 300, now()]);
     await passTime(1_500);
-    expect(outcomes).toEqual([false, false, false, true]);
+    expect(outcomes).toEqual([false, false]);
+    const replaced = waiting([now() + 60_000]);
+    await member.sendInOrder({ key: 'key', owner: 'owner 0' }, () => Promise.resolve());
+    expect(replaced).toEqual([false]);
   });
 
-  it('keeps the last thousand, until it is closed', async () => {
+  it('is given up where a thousand later ones wait, and when the member is closed', async () => {
     const outcomes = waiting(Array.from({ length: 1_002 }, () => now() + 60_000));
     await nextTurn();
     expect(outcomes.indexOf(undefined)).toBe(2);
     expect(outcomes.slice(0, 2)).toEqual([false, false]);
-    nextAnswer.close();
-    await nextTurn();
+    await member.close();
     expect(outcomes).toEqual(Array(1_002).fill(false));
-    expect(await nextAnswer.wait('owner', now() + 60_000)).toBe(false);
   });
 });
 
@@ -277,6 +286,46 @@ it('a lease that ends without a release is forgotten, but not while it is renewe
   expect(leases.size).toBe(1);
   await mutex.release({ key: 'key', owner: 'b', keepFor: 0 });
   expect(leases.size).toBe(0);
+});
+
+it('an owner whose votes are split leaves the queue of a member that refused it: two of them would only exchange their votes', async () => {
+  const left: string[] = [];
+  const [free, taken, silent] = three();
+  const refusing = altered(taken, (real) => ({
+    leave: (tenancy) => {
+      left.push(tenancy.owner);
+      return real.leave(tenancy);
+    },
+  }));
+  const hung = altered(silent, () => ({ acquire: () => new Promise(() => undefined) }));
+  await taken.mutex.acquire({ ...request, owner: 'other' });
+  const { mutex } = quorumStore([free, refusing, hung], { quarantine: 0, memberTimeout: 50 });
+  void mutex.acquire({ ...request, queue: true }).catch(() => undefined);
+  await passTime(90);
+  expect(left).toEqual(['a']);
+});
+
+it('many leases are renewed in parts, between which other work goes on; one that members cannot renew fails alone', async () => {
+  const parts: number[] = [];
+  const members = three().map((store, index) =>
+    altered(store, (real) => ({
+      renew: (batch) => {
+        if (index === 0) parts.push(batch.length);
+        const failed = Promise.reject<'renewed'>(new StoreError('full', { transient: true }));
+        failed.catch(() => undefined);
+        return real.renew(batch).map((reply, at) => (index > 0 && batch[at]!.owner === 'owner 300' ? failed : reply));
+      },
+    })),
+  );
+  const { mutex } = quorumStore(members, { quarantine: 0 });
+  const all = Array.from({ length: 600 }, (_, index) => ({ ...request, key: `key ${index}`, owner: `owner ${index}` }));
+  await Promise.all(all.map((each) => mutex.acquire(each)));
+  const replies = mutex.renew(all);
+  expect(parts).toEqual([256]);
+  const words = await Promise.allSettled(replies);
+  expect(parts).toEqual([256, 256, 88]);
+  expect(words.flatMap(({ status }, index) => (status === 'rejected' ? index : []))).toEqual([300]);
+  await expect(replies[300]).rejects.toThrow(QuorumError);
 });
 
 it('a yes that comes after the outcome is released', async () => {
