@@ -1,5 +1,5 @@
 import '../support/virtual-time.js'; // all times are those of the story
-import type { LeaseRecord } from '../../lib/stores/records/record.work.js';
+import { ALL, type LeaseRecord } from '../../lib/stores/records/record.work.js';
 import { EMPTIED, JUMPED, RESTORED } from './faults/fault.js';
 import { earlyLoss } from './oracles/early-loss.js';
 import { fence } from './oracles/fence.js';
@@ -11,6 +11,7 @@ import type { Facts, Oracle } from './oracles/oracle.js';
 import { order } from './oracles/order.js';
 import { overlap } from './oracles/overlap.js';
 import { patience } from './oracles/patience.js';
+import { RowExclusion } from './oracles/rows.js';
 import { tokens } from './oracles/tokens.js';
 import { trouble } from './oracles/trouble.js';
 import { leftoversIn } from './stores/records/leftovers.js';
@@ -363,6 +364,31 @@ describe('what is left in a row', () => {
   ])('%s', (_, change, count) => {
     const row = { key: 'a', record: JSON.stringify({ ...record, ...change }), endsAt: 200 };
     expect(leftoversIn([row], 100, new Set())).toHaveLength(count);
+  });
+});
+
+describe('the holders in a row', () => {
+  const hold = (owner: string, count: number, endsAt = 110) => ({ owner, count, endsAt, ttl: 50, token: 1 as number | null });
+  const [one, same, other] = ['x@y:1:a', 'x@y:1:b', 'x@y:2:c'];
+
+  it.each<[string, number, boolean, LeaseRecord['holds']]>([
+    ['are too many: two of a mutex', 1, false, [hold(one, ALL), hold(other, ALL)]],
+    ['are too many: a reader beside the writer of another process', 1, false, [hold(one, ALL), hold(other, 1)]],
+    ['are too many: four permits of three', 1, true, [hold(one, 2), hold(other, 2)]],
+    ['may be a reader and the writer of one process', 0, false, [hold(one, ALL), hold(same, 1)]],
+    ['may be readers', 0, false, [hold(one, 1), hold(other, 1)]],
+    [
+      'may be more than the last caller of a semaphore has named, where not all callers were seen',
+      0,
+      false,
+      [hold(one, 2), hold(other, 2)],
+    ],
+    ['are no more when they have ended', 0, false, [hold(one, ALL, 90), hold(other, ALL)]],
+    ['are not those that are offered the key', 0, false, [hold(one, ALL), { ...hold(other, ALL), token: null }]],
+  ])('%s', (_, count, seesAll, holds) => {
+    const record: LeaseRecord = { kind: 'mutex', permits: 3, holds, queue: [], queueEndsAt: 0 };
+    const row = { key: 'a', record: JSON.stringify(record), endsAt: 200 };
+    expect(new RowExclusion(seesAll).look(row, 100, 0)).toHaveLength(count);
   });
 });
 

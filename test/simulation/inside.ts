@@ -14,6 +14,7 @@ import {
 import type { Change, Found, RecordTable, RecordWakeUps } from '../../lib/stores/records/record.store.js';
 import type { Fact, Kind } from '../chaos/history/entry.js';
 import { Random } from '../chaos/random.js';
+import type { StoredRecord } from '../chaos/stores/records/leftovers.js';
 import { Context, type OpenLocks } from '../chaos/worker/context.js';
 import { runLoads } from '../chaos/worker/loads.js';
 import { QUARANTINE } from './faults.js';
@@ -255,7 +256,8 @@ export interface Server {
   jump(by: number): void;
   /** Its clock, by which rows end. */
   readonly time: number;
-  rows(): { key: string; record: string | null; endsAt: number }[];
+  rows(): StoredRecord[];
+  row(key: string): StoredRecord;
 }
 
 export function startServer(kind: ServerKind): Server {
@@ -304,7 +306,12 @@ class TableServer extends MapTable implements Server {
   }
 
   rows() {
-    return [...this.data.rows].map(([key, { record, endsAt }]) => ({ key, record, endsAt }));
+    return [...this.data.rows.keys()].map((key) => this.row(key));
+  }
+
+  row(key: string) {
+    const { record, endsAt } = this.data.rows.get(key) ?? { record: null, endsAt: 0 };
+    return { key, record, endsAt };
   }
 }
 
@@ -346,6 +353,10 @@ class CasServer extends CasMapTable implements Server {
   /** What they have does not say when it ends. */
   rows() {
     return [];
+  }
+
+  row(key: string) {
+    return { key, record: null, endsAt: 0 };
   }
 }
 

@@ -3,6 +3,7 @@ import type { Entry, Fact, Kind } from '../chaos/history/entry.js';
 import { isLossy, type Group } from '../chaos/faults/fault.js';
 import { judge } from '../chaos/oracles/all.js';
 import type { Facts, Violation } from '../chaos/oracles/oracle.js';
+import { recordOf } from '../chaos/oracles/rows.js';
 import { Random } from '../chaos/random.js';
 import { leftoversIn } from '../chaos/stores/records/leftovers.js';
 import type { FencedTotals } from '../chaos/worker/fenced-counter.js';
@@ -10,6 +11,7 @@ import { FAULTS, type AppPlace, type ServerPlace, type SimulatedFault } from './
 import { Host } from './host.js';
 import type { App, Order, Port, Server, ServerKind, StoreKind } from './inside.js';
 import { Link } from './network.js';
+import { Rows } from './rows.js';
 import { World } from './world.js';
 
 export interface SimulationOptions {
@@ -69,11 +71,16 @@ class Simulation {
   private readonly slots: Slot[] = [];
   private readonly gone = new Set<number>();
   private readonly resource = new Resource();
+  /** Where one server with a clock has all rows, and forgets none. */
+  private readonly rows: Rows | undefined;
   private processes = 0;
   private strikes = 0;
   /** What ends the faults that are at work. */
   private readonly open = new Set<() => void>();
-  private readonly note = (w: string, fact: Fact, t = this.world.time): void => void this.history.push({ t, w, ...structuredClone(fact) });
+  private readonly note = (w: string, fact: Fact, t = this.world.time): void => {
+    this.history.push({ t, w, ...structuredClone(fact) });
+    this.rows?.said(fact, t, (key, owner) => this.leftOf(key, owner, t));
+  };
 
   constructor(
     private readonly code: vm.Script,
@@ -89,6 +96,7 @@ class Simulation {
       const host = this.host();
       return { host, server: host.start<Inside>(this.code).startServer(kind), isRefusing: false };
     });
+    if (store === 'records' && !options.groups.some(isLossy)) this.rows = new Rows();
   }
 
   async run(): Promise<SimulationResult> {
@@ -114,7 +122,13 @@ class Simulation {
       await this.runFor(EXPIRY + (options.groups.includes('clock-server') ? JUMP : 0));
       const facts: Facts = { lossy: options.groups.some(isLossy), fenced: this.resource.totals(), leftovers: this.leftovers() };
       const writes = this.history.filter(({ e }) => e === 'wrote').length;
-      return { history: this.history, violations: judge(this.history, facts), faults, lost: world.lost, writes };
+      return {
+        history: this.history,
+        violations: [...(this.rows?.violations ?? []), ...judge(this.history, facts)],
+        faults,
+        lost: world.lost,
+        writes,
+      };
     } finally {
       process.off('unhandledRejection', trouble).off('uncaughtException', trouble);
       for (const { host } of [...slots, ...this.servers]) host.kill();
@@ -147,7 +161,10 @@ class Simulation {
         let isAnswered = false;
         link.up(() => {
           if (request.verb === 'listen') server.inboxes.set(request.inbox!, (text) => link.down(() => app.received(request.inbox!, text)));
+          const { key = '' } = request.change ?? {};
+          const before = server.row(key);
           const reply = servers[index]!.isRefusing ? 'refused' : server.answer(request);
+          this.rows?.exchanged(world.time, `app-${id}`, before, server.row(key), server.time);
           // A network may bring a request twice, and the client takes the reply to the first one.
           if (!isAnswered) link.down(() => answered(reply as never));
           isAnswered = true;
@@ -227,6 +244,13 @@ class Simulation {
 
   private healAll(): void {
     for (const heal of this.open) heal();
+  }
+
+  /** Milliseconds of the world, from this time on. */
+  private leftOf(key: string, owner: string, from: number): number {
+    const { server, host } = this.servers[0]!;
+    const hold = recordOf(server.row(key)).holds.find((each) => each.owner === owner);
+    return ((hold?.endsAt ?? server.time) - server.time) / host.rate + (this.world.time - from);
   }
 
   private leftovers() {

@@ -8,6 +8,7 @@ export const ORACLES = [
   'lost update',
   'fence',
   'tokens',
+  'rows',
   'early loss',
   'liveness',
   'latch',

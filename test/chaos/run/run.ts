@@ -6,15 +6,17 @@ import { startClock } from '../clock/clock.js';
 import { faultsOf } from '../faults/all.js';
 import { isLossy, type Group, type Strike } from '../faults/fault.js';
 import { plan } from '../faults/plan.js';
+import { now } from '../history/clock.js';
 import type { Entry, Kind } from '../history/entry.js';
 import { LagWatch } from '../history/lag-watch.js';
 import { readHistory } from '../history/read.js';
 import { HistoryWriter } from '../history/writer.js';
 import { judge } from '../oracles/all.js';
+import { RowExclusion } from '../oracles/rows.js';
 import type { Facts, Violation } from '../oracles/oracle.js';
 import { Random } from '../random.js';
 import { stores } from '../stores.js';
-import type { Leftover } from '../stores/store.js';
+import type { Leftover, Stage } from '../stores/store.js';
 import { fencedTotals } from '../worker/fenced-counter.js';
 import { Scene } from './scene.js';
 
@@ -60,6 +62,7 @@ export async function run(options: RunOptions): Promise<RunResult> {
   });
   const scene = new Scene(stage, resource, history, slots, (slot, ms) => clocks[slot]?.set(ms));
   const lag = new LagWatch(history);
+  const rows = new RowWatch(stage);
   try {
     await scene.startWorkers();
     await strikeAll(scene, plan(random.fork('plan'), faultsOf(groups, stage), length, count), length);
@@ -74,11 +77,33 @@ export async function run(options: RunOptions): Promise<RunResult> {
       leftovers: await leftoversOf(scene, EXPIRY + (groups.some((group) => /^clock-/.test(group)) ? JUMP : 0)),
     };
     const entries = readHistory(folder);
-    return { options, folder, history: entries, facts, violations: judge(entries, facts) };
+    const violations = [...(facts.lossy ? [] : rows.violations), ...judge(entries, facts)];
+    return { options, folder, history: entries, facts, violations };
   } finally {
     lag.stop();
+    rows.stop();
     await scene.stop();
     history.close();
+  }
+}
+
+/** Asks the store once a second who holds what. A server that is away answers later, or never. */
+class RowWatch {
+  readonly violations: Violation[] = [];
+  private readonly exclusion = new RowExclusion();
+  private readonly timer: NodeJS.Timeout;
+
+  constructor(private readonly stage: Stage) {
+    this.timer = setInterval(() => void this.look().catch(() => undefined), 1_000);
+  }
+
+  stop(): void {
+    clearInterval(this.timer);
+  }
+
+  private async look(): Promise<void> {
+    const seen = await this.stage.lasting?.();
+    for (const row of seen?.records ?? []) this.violations.push(...this.exclusion.look(row, seen!.time, now()));
   }
 }
 

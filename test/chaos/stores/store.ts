@@ -3,6 +3,7 @@ import type { RecordTable } from '../../../lib/stores/records/record.table.js';
 import type { TcpProxy } from '../../support/tcp-proxy.js';
 import type { Fault } from '../faults/fault.js';
 import type { Random } from '../random.js';
+import type { StoredRecord } from './records/leftovers.js';
 
 export interface OpenedStore {
   readonly store: LockStore;
@@ -52,6 +53,8 @@ export interface Stage {
   /** ends all faults */
   heal(): Promise<void>;
   leftovers(pidsOfKilled: ReadonlySet<number>): Promise<Leftover[]>;
+  /** The rows that still last, and the clock by which they end, where the store keeps records with a clock. */
+  lasting?(): Promise<{ records: StoredRecord[]; time: number }>;
   stop(): Promise<void>;
 }
 

@@ -49,6 +49,14 @@ describe('the steps of a lock', () => {
     expect(['a2', 'b1'].map(state)).toEqual(['held', 'queued']);
   });
 
+  it('move the end of the lease that is renewed, and of no other one', () => {
+    const share = { count: 1, permits: 2, rank: 0 } as const;
+    for (const owner of ['a1', 'b1']) acquire(owner, { share }, semaphore);
+    time += 100;
+    expect(step((each) => semaphore.renew(each, { key: 'key', owner: 'a1', ttl: 500 }))).toBe('renewed');
+    expect(['a1', 'b1'].map((owner) => step((each) => semaphore.check(each, { key: 'key', owner })).remaining)).toEqual([500, 400]);
+  });
+
   it('rely on the end of the lease that ended last', () => {
     acquire('a1');
     expect(work.notBefore).toBe(0);

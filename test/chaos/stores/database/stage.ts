@@ -76,8 +76,12 @@ export class DatabaseStage implements Stage {
   }
 
   async leftovers(pidsOfKilled: ReadonlySet<number>): Promise<Leftover[]> {
-    const { records, time } = await this.operator.lasting();
+    const { records, time } = await this.lasting();
     return leftoversIn(records, time, pidsOfKilled);
+  }
+
+  lasting(): Promise<{ records: StoredRecord[]; time: number }> {
+    return this.operator.lasting();
   }
 
   async stop(): Promise<void> {

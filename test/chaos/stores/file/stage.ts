@@ -31,15 +31,13 @@ export class FileStage implements Stage {
     const ofProcesses = ['inboxes', 'drafts'].flatMap((folder) => {
       return this.namesIn(folder).map((name) => ({ key: name, what: `${folder}/${name}` }));
     });
+    const { records, time } = await this.lasting();
+    return [...ofProcesses, ...leftoversIn(records, time, pidsOfKilled)];
+  }
+
+  lasting(): Promise<{ records: StoredRecord[]; time: number }> {
     const time = Number(process.hrtime.bigint()) / 1e6;
-    return [
-      ...ofProcesses,
-      ...leftoversIn(
-        this.namesIn('keys').flatMap((name) => this.read(name) ?? []),
-        time,
-        pidsOfKilled,
-      ),
-    ];
+    return Promise.resolve({ records: this.namesIn('keys').flatMap((name) => this.read(name) ?? []), time });
   }
 
   async stop(): Promise<void> {
