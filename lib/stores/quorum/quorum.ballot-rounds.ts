@@ -1,4 +1,4 @@
-import { LockError, messageOf, ownCopyOf, QuorumError, StoreError } from '../../core/model/errors.js';
+import { type LockError, messageOf, ownCopyOf, QuorumError, StoreError } from '../../core/model/errors.js';
 import type { AcquireReply, AcquireRequest } from '../../core/store/lease-driver.js';
 import { after, dateOf, now } from '../../core/util/clock.js';
 import { Ballot } from './quorum.ballot.js';
@@ -81,13 +81,6 @@ export function outageOf(key: string, votes: readonly Vote<AcquireReply | string
     if (vote === undefined) return new StoreError(`Member ${index + 1} had not answered when that was certain.`, { key, transient: true });
     return typeof vote === 'object' && 'granted' in vote ? (vote.granted ? 'granted' : 'taken') : vote;
   });
-  const counts = new Map<string, number>();
-  for (const vote of answers) {
-    const answer = typeof vote === 'string' ? vote : 'no answer';
-    counts.set(answer, (counts.get(answer) ?? 0) + 1);
-  }
-  const reasons = answers.flatMap((vote) => (vote instanceof LockError ? messageOf(vote) : []));
-  const summary = [...counts].map(([answer, count]) => `${count} × ${answer}`).join(', ');
-  const message = `No majority of the ${votes.length} members decided about "${key}" (${summary}): ${reasons.join(' ')}`;
-  return new QuorumError(message, { key, votes: answers });
+  const told = answers.map((vote) => (typeof vote === 'string' ? `${vote}.` : messageOf(vote)));
+  return new QuorumError(`No majority of the ${votes.length} members decided about "${key}": ${told.join(' ')}`, { key, votes: answers });
 }

@@ -1,11 +1,11 @@
 import { asStoreError, LockError, StoreError } from '../../core/model/errors.js';
 import type { AcquireRequest, RenewRequest, Share, Tenancy } from '../../core/store/lease-driver.js';
-import { after, now } from '../../core/util/clock.js';
+import { now } from '../../core/util/clock.js';
 import { outageOf } from './quorum.ballot-rounds.js';
 import { Poll, type Electorate } from './quorum.poll.js';
 import { wordOutcome, type Vote } from './quorum.votes.js';
 
-/** Milliseconds between two searches for leases that ended without a release. */
+/** Milliseconds between two searches for leases that ended without a release: with a later grant. */
 const SWEEP = 10_000;
 
 /** Leases that are renewed between two iterations of the event loop. */
@@ -41,7 +41,7 @@ interface Renewal {
 export class Leases {
   /** The leases by their owner: the id of one holding. */
   private readonly leases = new Map<string, QuorumLease>();
-  private timer: NodeJS.Timeout | undefined;
+  private sweptAt = 0;
 
   constructor(private readonly electorate: Electorate) {}
 
@@ -53,7 +53,7 @@ export class Leases {
     const before = this.get({ key, owner }) ?? { lastToken: 0, endsAt: 0 };
     const endsAt = Math.max(before.endsAt, now() + ttl);
     this.leases.set(owner, { lastToken: Math.max(before.lastToken, lastToken), share, asked, endsAt });
-    this.timer ??= after(SWEEP, this.sweep).unref();
+    this.sweep();
   }
 
   delete({ owner }: Tenancy): void {
@@ -134,11 +134,12 @@ export class Leases {
       );
   }
 
-  private readonly sweep = (): void => {
+  private sweep(): void {
     const time = now();
+    if (time < this.sweptAt + SWEEP) return;
+    this.sweptAt = time;
     for (const [owner, { endsAt }] of this.leases) if (endsAt < time) this.leases.delete(owner);
-    this.timer = this.leases.size > 0 ? after(SWEEP, this.sweep).unref() : undefined;
-  };
+  }
 }
 
 function partsOf(batch: readonly RenewRequest[]): RenewRequest[][] {

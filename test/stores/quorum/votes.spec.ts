@@ -281,9 +281,8 @@ it('a lease that ends without a release is forgotten, but not while it is renewe
   await passTime(10_000);
   expect(leases.size).toBe(1);
   await passTime(20_000);
-  expect(leases.size).toBe(0);
   expect(await mutex.acquire({ ...request, ttl: 15_000, owner: 'b' })).toMatchObject({ granted: true });
-  expect(leases.size).toBe(1);
+  expect([...leases.keys()]).toEqual(['b']);
   await mutex.release({ key: 'key', owner: 'b', keepFor: 0 });
   expect(leases.size).toBe(0);
 });
