@@ -1,22 +1,19 @@
 import type { AcquireReply, AcquireRequest, AdoptReply, AdoptRequest, ExtendReply, ExtendRequest } from '../../core/store/lease-driver.js';
 import { LeaseRequests, RedisLeaseDriver } from './scripts/lease.requests.js';
-import { leaseScripts } from './scripts/lua.scripts.js';
 import type { RedisConnection } from './connection/redis.connection.js';
-import { withFenceAndQueue } from './redis.keys.js';
-import { integerOf } from './redis.replies.js';
-import { RedisScript } from './scripts/redis.script.js';
+import { integerOf, withFenceAndQueue } from './redis.values.js';
+import { lua, RedisScript } from './scripts/redis.script.js';
 import type { RedisWakeUps } from './waiting/redis.wakeups.js';
 
 /** The mutex on Redis: a plain string, so that it excludes programs that use the classic `SET key value NX PX` recipe, and they exclude it. */
 export class RedisMutexDriver extends RedisLeaseDriver {
-  private readonly extensions: RedisScript;
-  private readonly adoptions: RedisScript;
+  private readonly extensions: RedisScript<ExtendReply>;
+  private readonly adoptions: RedisScript<ExtendReply>;
 
   constructor(connection: RedisConnection, acked: RedisConnection, fenceTimeout: number, wakeUps: RedisWakeUps) {
-    const sources = leaseScripts(fenceTimeout).mutex;
-    super(new LeaseRequests(connection, acked, sources, fenceTimeout, wakeUps.entries), wakeUps);
-    this.extensions = new RedisScript(acked, sources.extend, { keysOf: withFenceAndQueue });
-    this.adoptions = new RedisScript(acked, sources.adopt, { keysOf: withFenceAndQueue });
+    super(new LeaseRequests(connection, acked, 'mutex', fenceTimeout, wakeUps.entries), wakeUps);
+    this.extensions = new RedisScript(acked, lua('mutex/extend', fenceTimeout), withFenceAndQueue, extendReplyOf);
+    this.adoptions = new RedisScript(acked, lua('mutex/adopt', fenceTimeout), withFenceAndQueue, extendReplyOf);
   }
 
   acquire(request: AcquireRequest): Promise<AcquireReply> {
@@ -33,11 +30,11 @@ export class RedisMutexDriver extends RedisLeaseDriver {
   }
 
   extend({ key, owner, ttl, tokens }: ExtendRequest): Promise<ExtendReply> {
-    return this.extensions.ask(key, [owner, ttl, tokens], extendReplyOf);
+    return this.extensions.ask(key, [owner, ttl, tokens]);
   }
 
   adopt({ key, owner, from, ttl, tokens }: AdoptRequest): Promise<AdoptReply> {
-    return this.adoptions.ask(key, [owner, from, ttl, tokens], (reply) => extendReplyOf(reply) as AdoptReply);
+    return this.adoptions.ask(key, [owner, from, ttl, tokens]) as Promise<AdoptReply>;
   }
 }
 

@@ -1,7 +1,6 @@
 import type { AcquireReply, AcquireRequest, Share } from '../../core/store/lease-driver.js';
 import type { LockStore } from '../../core/store/lock-store.js';
 import { LeaseRequests, RedisLeaseDriver } from './scripts/lease.requests.js';
-import { leaseScripts } from './scripts/lua.scripts.js';
 import type { RedisConnection } from './connection/redis.connection.js';
 import type { RedisWakeUps } from './waiting/redis.wakeups.js';
 
@@ -46,7 +45,7 @@ export function sharingDrivers(
   fenceTimeout: number,
   wakeUps: RedisWakeUps,
 ): Required<Pick<LockStore, 'readWriteLock' | 'semaphore'>> {
-  const requests = new LeaseRequests(connection, acked, leaseScripts(fenceTimeout).sharing, fenceTimeout, wakeUps.entries);
+  const requests = new LeaseRequests(connection, acked, 'sharing', fenceTimeout, wakeUps.entries);
   return {
     readWriteLock: {
       read: new RedisSharingDriver(requests, wakeUps, 'read/write lock', 'read'),

@@ -1,9 +1,8 @@
 import { messageOf, StoreError } from '../../../core/model/errors.js';
 import { awake as now } from '../../../core/util/clock.js';
-import { scripts } from './lua.scripts.js';
 import type { RedisConnection } from '../connection/redis.connection.js';
-import { millisecondsOf } from '../redis.replies.js';
-import { RedisScript } from './redis.script.js';
+import { keyAlone, millisecondsOf } from '../redis.values.js';
+import { lua, RedisScript } from './redis.script.js';
 
 /** Holds which process of the server has answered when first, of all that hold the same data. */
 const KEY = 'nestjs-distributed-lock:since';
@@ -13,12 +12,12 @@ const KEY = 'nestjs-distributed-lock:since';
  * before a connection broke says nothing of the next one.
  */
 export class RedisUptime {
-  private readonly script: RedisScript;
+  private readonly script: RedisScript<number>;
   /** When the server's memory began, on the monotonic clock. */
   private since: Promise<number> | undefined;
 
   constructor(private readonly connection: RedisConnection) {
-    this.script = new RedisScript(connection, scripts.since);
+    this.script = new RedisScript(connection, lua('since'), keyAlone, millisecondsOf);
     connection.breakListeners.add(() => this.forget());
   }
 
@@ -42,7 +41,7 @@ export class RedisUptime {
       throw new StoreError('A Redis Cluster cannot be a member of a quorum: give each member one server of its own.', { transient: false });
     }
     try {
-      const age = await this.script.ask(KEY, [], millisecondsOf);
+      const age = await this.script.ask(KEY, []);
       return now() - age;
     } catch (cause) {
       if (!(cause instanceof StoreError) || cause.transient) throw cause;
