@@ -87,7 +87,7 @@ export function useRedis(options?: StartRedisOptions): Setting {
 
 /** The client that a store uses, of ioredis or like one. */
 export function clientOf({ store }: { store: LockStore }): Redis {
-  return (store.mutex as unknown as { requests: { connection: { client: Redis } } }).requests.connection.client;
+  return (store.mutex.wakeUps as unknown as { redis: { client: Redis } }).redis.client;
 }
 
 export const latchScripts = {

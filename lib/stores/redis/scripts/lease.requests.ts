@@ -21,7 +21,6 @@ import {
   withFenceAndQueue,
   withQueue,
 } from '../redis.values.js';
-import type { QueueEntries } from '../waiting/queue.entries.js';
 import type { RedisWakeUps } from '../waiting/redis.wakeups.js';
 import { lua, RedisScript, type Argument } from './redis.script.js';
 
@@ -50,11 +49,11 @@ export class LeaseRequests {
 
   /** @param acked the connection for what replicas must acknowledge; the same one if there is no such demand. */
   constructor(
-    readonly connection: RedisConnection,
-    readonly acked: RedisConnection,
+    private readonly connection: RedisConnection,
+    private readonly acked: RedisConnection,
     kind: 'mutex' | 'sharing',
-    readonly fenceTimeout: number,
-    private readonly entries: QueueEntries,
+    private readonly fenceTimeout: number,
+    private readonly wakeUps: RedisWakeUps,
   ) {
     const batch = { largest: LARGEST_BATCH };
     const renewal = { largest: LARGEST_RENEWAL };
@@ -69,6 +68,19 @@ export class LeaseRequests {
     this.fences = new RedisScript(connection, lua('mutex/renew'), keyAlone, renewReplyOf, renewal);
   }
 
+  /** The verbs that are the same for all kinds of lock on Redis: all but how a key is acquired. */
+  get verbs(): Omit<LeaseDriver, 'acquire'> {
+    return {
+      // The scripts forget a queue that nobody asks for after so many milliseconds.
+      queueEntryLifetime: 60_000,
+      wakeUps: this.wakeUps,
+      renew: (batch) => this.renew(batch),
+      release: (request) => this.sendRelease(this.releases, request),
+      leave: async (tenancy) => void (await this.leave(tenancy)),
+      check: ({ key, owner }) => this.checks.ask(key, [owner, this.wakeUps.entries.known(owner)]),
+    };
+  }
+
   /** @param args those of the script. A request that yields is sent now, with what was to go at the end of the iteration: others wait for it. */
   acquire({ key, yields }: AcquireRequest, args: Argument[]): Promise<AcquireReply> {
     const misled = this.acked.facts.misled ?? this.connection.facts.misled;
@@ -79,29 +91,21 @@ export class LeaseRequests {
     return reply;
   }
 
-  release(request: ReleaseRequest): Promise<ReleaseReply> {
-    return this.sendRelease(this.releases, request);
-  }
-
   /** A release that arrives behind each acquire that was sent before. */
   leave(tenancy: Tenancy): Promise<ReleaseReply> {
     return this.sendRelease(this.departures, { ...tenancy, keepFor: 0 });
   }
 
-  renew(batch: readonly RenewRequest[]): readonly Promise<RenewReply>[] {
+  private renew(batch: readonly RenewRequest[]): readonly Promise<RenewReply>[] {
     this.keepFences(batch);
     const replies = batch.map(({ key, owner, ttl }) => this.renewals.add(key, [owner], [ttl]));
     this.renewals.flush();
     return replies;
   }
 
-  check({ key, owner }: Tenancy): Promise<CheckReply> {
-    return this.checks.ask(key, [owner, this.entries.known(owner)]);
-  }
-
   private sendRelease(script: RedisScript<ReleaseReply>, { key, owner, keepFor }: ReleaseRequest): Promise<ReleaseReply> {
     this.flushSoon();
-    const entry = this.entries.known(owner);
+    const entry = this.wakeUps.entries.known(owner);
     return script.add(key, [keepFor === 0 && entry === '' ? owner : `${owner}\n${keepFor}\n${entry}`]);
   }
 
@@ -131,35 +135,6 @@ export class LeaseRequests {
     this.releases.flush();
     this.departures.flush();
     this.acquires.flush();
-  }
-}
-
-/** The common part of all kinds of lock on Redis: all but how a key is acquired. */
-export abstract class RedisLeaseDriver implements LeaseDriver {
-  /** The scripts forget a queue that nobody asks for after so many milliseconds. */
-  readonly queueEntryLifetime = 60_000;
-
-  constructor(
-    protected readonly requests: LeaseRequests,
-    readonly wakeUps: RedisWakeUps,
-  ) {}
-
-  abstract acquire(request: AcquireRequest): Promise<AcquireReply>;
-
-  renew(batch: readonly RenewRequest[]): readonly Promise<RenewReply>[] {
-    return this.requests.renew(batch);
-  }
-
-  release(request: ReleaseRequest): Promise<ReleaseReply> {
-    return this.requests.release(request);
-  }
-
-  async leave({ key, owner }: Tenancy): Promise<void> {
-    await this.requests.leave({ key, owner });
-  }
-
-  check(tenancy: Tenancy): Promise<CheckReply> {
-    return this.requests.check(tenancy);
   }
 }
 
