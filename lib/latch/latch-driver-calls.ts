@@ -16,48 +16,6 @@ export interface CallSettings {
 }
 
 /**
- * One caller's request, which ends with the first answer of the store. It is sent again only if there was no answer.
- *
- * @param knownFor milliseconds for which the store recognises a repeat. After half of them none is sent, because it takes time to arrive.
- */
-async function ask<T>(runtime: Lifecycle, key: string, settings: CallSettings, send: () => Promise<T>, knownFor = Infinity): Promise<T> {
-  const { patience, retryInterval, signal } = settings;
-  if (signal?.aborted) throw abortedBy(signal, key);
-  runtime.assertOpen(key);
-  runtime.begins('acquire');
-  const startedAt = now();
-  const ends: (() => void)[] = [() => runtime.ends('acquire')];
-  const result = new Promise<T>((resolve, reject) => {
-    /** Of the last request. */
-    let error: LockError | undefined;
-    const request = repeat<T>({
-      // A timer can fire long after its time.
-      send: () => (error && now() - startedAt > knownFor / 2 ? Promise.reject(error) : send()),
-      answered: resolve,
-      unanswered(cause) {
-        error = runtime.errorOf(cause, key, request.sentAt);
-        const left = Math.min(patience, knownFor / 2) - (now() - startedAt);
-        if (!error.transient || left <= 0) reject(error);
-        else if (runtime.stopping.aborted) reject(stopped(key, error));
-        else request.askIn(Math.min(pollDelay(request.attempts, retryInterval, -1), left));
-      },
-    });
-    ends.push(
-      () => request.stop(),
-      onAbort(runtime.stopping, () => request.isAsking || reject(stopped(key))),
-      onAbort(runtime.closed, () => reject(closed(key))),
-    );
-    if (signal) ends.push(onAbort(signal, () => reject(abortedBy(signal, key))));
-    request.ask();
-  });
-  try {
-    return await result;
-  } finally {
-    for (const end of ends) end();
-  }
-}
-
-/**
  * Gives each change of a latch an id. Sequential changes share a line, so that a store remembers only as many changes as are made at the same
  * time.
  *
@@ -93,9 +51,48 @@ export class LatchDriverCalls {
     onAbort(runtime.closed, () => this.watches.forEach((watch) => watch.close()));
   }
 
-  /** A question, which changes nothing. */
-  ask<T>(key: string, settings: CallSettings, send: () => Promise<T>): Promise<T> {
-    return ask(this.runtime, key, settings, send);
+  /**
+   * One caller's request, which ends with the first answer of the store. It is sent again only if there was no answer.
+   *
+   * @param knownFor milliseconds for which the store recognises a repeat. After half of them none is sent, because it takes time to arrive.
+   */
+  async ask<T>(key: string, settings: CallSettings, send: () => Promise<T>, knownFor = Infinity): Promise<T> {
+    const { runtime } = this;
+    const { patience, retryInterval, signal } = settings;
+    if (signal?.aborted) throw abortedBy(signal, key);
+    runtime.assertOpen(key);
+    runtime.begins('acquire');
+    const startedAt = now();
+    const ends: (() => void)[] = [];
+    const result = new Promise<T>((resolve, reject) => {
+      /** The error of the last request. */
+      let error: LockError | undefined;
+      const request = repeat<T>({
+        // A timer can fire long after its time.
+        send: () => (error && now() - startedAt > knownFor / 2 ? Promise.reject(error) : send()),
+        answered: resolve,
+        unanswered(cause) {
+          error = runtime.errorOf(cause, key, request.sentAt);
+          const left = Math.min(patience, knownFor / 2) - (now() - startedAt);
+          if (!error.transient || left <= 0) reject(error);
+          else if (runtime.stopping.aborted) reject(stopped(key, error));
+          else request.askIn(Math.min(pollDelay(request.attempts, retryInterval, -1), left));
+        },
+      });
+      ends.push(
+        () => request.stop(),
+        onAbort(runtime.stopping, () => request.isAsking || reject(stopped(key))),
+        onAbort(runtime.closed, () => reject(closed(key))),
+      );
+      if (signal) ends.push(onAbort(signal, () => reject(abortedBy(signal, key))));
+      request.ask();
+    });
+    try {
+      return await result;
+    } finally {
+      for (const end of ends) end();
+      runtime.ends('acquire');
+    }
   }
 
   /** A change, which the store makes once, however often it is sent. */
@@ -104,7 +101,7 @@ export class LatchDriverCalls {
     const knownFor = Math.min(ttl, 2 * (settings.patience + runtime.requestTimeout));
     return this.operations.run((operation) => {
       const change = { key, ttl, operation, knownFor };
-      return ask(runtime, key, settings, () => send(change), knownFor);
+      return this.ask(key, settings, () => send(change), knownFor);
     });
   }
 

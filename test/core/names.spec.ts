@@ -14,7 +14,7 @@ it('no two exported types or functions of lib have one name', () => {
   expect(doubled).toEqual([]);
 });
 
-it('nothing in lib is called a place, which had six meanings: a store id, a target, a location, where something was called, a queue entry, a module', () => {
+it('nothing in lib bears the name `place`, which had six meanings: a store id, a target, a location, where something was called, a queue entry, a module', () => {
   const text = /\/\*.*?\*\/|(?<!:)\/\/.*?$|'[^'\n]*'|`[^`]*`/gms;
   const named = filesIn('lib').filter(
     (file) => /(?<!\.d|generated)\.ts$/.test(file) && /\bplace(s|Of)?\b/i.test(read(file).replace(text, '')),
