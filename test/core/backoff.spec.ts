@@ -78,8 +78,8 @@ describe('the pause before a queued waiter asks whether it is the first', () => 
   });
 
   it('is longer further behind, and with each try, but shorter than an offer lasts', () => {
-    const places: [number, number][] = [[0, 1], [1, 1], [2, 1], [2, 2], [2, 9], [1e6, 1e6]]; // prettier-ignore
-    const pauses = places.map(([ahead, attempt]) => turnDelay(ahead, attempt, 60_000));
+    const positions: [number, number][] = [[0, 1], [1, 1], [2, 1], [2, 2], [2, 9], [1e6, 1e6]]; // prettier-ignore
+    const pauses = positions.map(([ahead, attempt]) => turnDelay(ahead, attempt, 60_000));
     expect(pauses).toEqual([...pauses].sort((a, b) => a - b));
     expect(pauses.at(-1)).toBeLessThan(1_000);
   });

@@ -3,13 +3,13 @@ import { filesIn, read } from '../support/markdown.js';
 interface Row {
   group: string;
   where: string;
-  kind: 'place' | 'way';
+  kind: 'aboveAndBelow' | 'way';
   spec: string;
 }
 
-const ROW = /^(place|way)\(\s*'([^']+)',\s*'([^']+)',/gm;
+const ROW = /^(aboveAndBelow|way)\(\s*'([^']+)',\s*'([^']+)',/gm;
 
-/** The list of docs/integrations.md, from the calls of `place` and `way` in the specs beside this file. */
+/** The list of docs/integrations.md, from the calls of `aboveAndBelow` and `way` in the specs beside this file. */
 export function integrationsList(): string {
   const rows = filesIn('test/integrations')
     .filter((file) => file.endsWith('.spec.ts'))
@@ -30,7 +30,7 @@ function partOf(group: string, rows: Row[]): string {
   const proofs = [...new Set(rows.map(({ spec }) => `[${spec.split('/').pop()}](../${spec})`))].sort();
   const lines = rows
     .sort((a, b) => a.where.localeCompare(b.where))
-    .map(({ where, kind }) => `- ${where}${kind === 'place' ? ' (above and below)' : ''}`);
+    .map(({ where, kind }) => `- ${where}${kind === 'aboveAndBelow' ? ' (above and below)' : ''}`);
   return `**${group}** (${proofs.join(', ')})\n\n${lines.join('\n')}`;
 }
 

@@ -5,7 +5,7 @@ import type { ResolvedOptions } from '../model/options.js';
 import type { Ticket } from '../model/ticket.js';
 import type { AcquireReply } from '../store/lease-driver.js';
 import { now, validity } from '../util/clock.js';
-import { RepeatedRequest } from '../util/repeated-request.js';
+import { repeat } from '../util/repeated-request.js';
 import { pollDelay, queuedDelay, turnDelay } from './backoff.js';
 import type { LockQueue } from './lock-queue.js';
 
@@ -26,7 +26,8 @@ type QueueEntry = 'none' | 'perhaps' | 'silent' | 'woken';
  *
  * It asks when the store offers it the key, and also from time to time: messages can be lost, holders can die, and a plain DEL sends no message.
  */
-export class Contender extends RepeatedRequest<AcquireReply> {
+export class Contender {
+  readonly request = repeat<AcquireReply>(this);
   readonly owner: string;
   /** How many tokens the last request reserved. */
   reserved = 0;
@@ -50,31 +51,38 @@ export class Contender extends RepeatedRequest<AcquireReply> {
   private ticket: { readonly from: string; readonly until: number } | undefined;
 
   constructor(private readonly queue: LockQueue) {
-    super();
     this.owner = queue.runtime.createOwner(queue.first.settings.trace?.suffix);
+  }
+
+  get attempts(): number {
+    return this.request.attempts;
+  }
+
+  get sentAt(): number {
+    return this.request.sentAt;
   }
 
   /** Whether its next request can give up a tenure. A request that was to give up another one may have failed, and is repeated. */
   get mayYield(): boolean {
-    return !this.isAsking && !this.yields;
+    return !this.request.isAsking && !this.yields;
   }
 
   /** @param yields a tenure that this request gives up. */
   askFor(yields: Tenure | undefined): void {
     this.yields = yields;
     this.yieldsAt = this.attempts + 1;
-    this.ask();
+    this.request.ask();
   }
 
   /** No caller wants the key any more. The queue entry, or the grant, is given up when the request in flight has settled. */
   cancel(): void {
-    this.stop();
+    this.request.stop();
     if (this.ticket) this.queue.queues.calledOff.add(this.ticket.from);
-    if (this.isAsking) this.queue.runtime.inBackground(this.settled.then(() => this.giveUp()));
+    if (this.request.isAsking) this.queue.runtime.inBackground(this.request.settled.then(() => this.giveUp()));
     else void this.giveUp();
   }
 
-  protected send(): Promise<AcquireReply> {
+  send(): Promise<AcquireReply> {
     const { driver, key, first, isInUse, tokens, share } = this.queue;
     const { wakeUps } = driver;
     const { options, patience, adopts } = first.settings;
@@ -102,14 +110,14 @@ export class Contender extends RepeatedRequest<AcquireReply> {
       const { state, remaining } = await driver.check({ key, owner: from });
       if (state === 'held') this.ticket = { from, until: this.sentAt + remaining };
     }
-    const reply = this.isStopped || !this.ticket ? 'lost' : await driver.adopt!({ key, from, ttl, tokens, owner: this.owner });
+    const reply = this.request.isStopped || !this.ticket ? 'lost' : await driver.adopt!({ key, from, ttl, tokens, owner: this.owner });
     if (reply !== 'lost') return { granted: true, token: reply.token };
     this.queueEntry = 'none';
     if (queues.calledOff.has(from)) throw new StoreError(`An earlier adoption of "${key}" is being undone.`, { key, transient: true });
     throw new LockLostError(`The lease of "${key}" cannot be adopted: it was adopted or released, or has ended.`, { key });
   }
 
-  protected answered(reply: AcquireReply): void {
+  answered(reply: AcquireReply): void {
     const { runtime } = this.queue;
     // If this is a retry, an earlier try may have been applied.
     if (reply.yielded === 'lost' && this.attempts === this.yieldsAt) this.yields?.lose(LOST_BEFORE, 'taken');
@@ -117,7 +125,7 @@ export class Contender extends RepeatedRequest<AcquireReply> {
     if (!reply.granted && !this.isQueued) this.queueEntry = 'none';
     if (!reply.granted && reply.yielded === 'released') this.handedOver(reply.holder);
     if (reply.granted && runtime.storeWatch.refusal) runtime.storeWatch.granted();
-    if (this.isStopped) return;
+    if (this.request.isStopped) return;
     if (!reply.granted) return this.retry(reply);
     const { queue, asked, sentAt } = this;
     const time = now();
@@ -129,18 +137,18 @@ export class Contender extends RepeatedRequest<AcquireReply> {
     }
     // The first waiter may be another one now, with other times.
     const { options } = queue.first.settings;
-    if (options.keyTimeout !== asked.keyTimeout || options.minHold !== asked.minHold) return this.ask();
-    this.stop();
+    if (options.keyTimeout !== asked.keyTimeout || options.minHold !== asked.minHold) return this.request.ask();
+    this.request.stop();
     this.stopListening?.();
     queue.granted(this, reply.token, time);
   }
 
-  protected unanswered(cause: unknown): void {
+  unanswered(cause: unknown): void {
     const { key, runtime } = this.queue;
     const error = runtime.errorOf(cause, key, this.sentAt);
     runtime.events.debug(() => `Could not acquire "${key}": ${error.message}`, { key, owner: this.owner, once: 'could not acquire' });
     if (error instanceof StoreError && error.isUnsent) this.queueEntry = this.entryBefore;
-    if (this.isStopped) return;
+    if (this.request.isStopped) return;
     if (error.transient) return this.retry(error);
     this.cancel();
     this.queue.failed(this, error);
@@ -160,7 +168,7 @@ export class Contender extends RepeatedRequest<AcquireReply> {
 
   /** A message does not grant the key: we ask, now or when the offer to another waiter has ended. */
   private woken(askIn: number | undefined): void {
-    if (askIn === undefined) return this.ask();
+    if (askIn === undefined) return this.request.ask();
     const end = now() + askIn + 1;
     // A mutex is offered to one waiter at a time, so the last message counts. A shared key can be offered to several.
     const isFirst = !this.queue.driver.isShared || this.offerEndsAt <= now();
@@ -174,21 +182,21 @@ export class Contender extends RepeatedRequest<AcquireReply> {
     this.outcome = outcome;
     this.refusedAt = now();
     queue.refused(this);
-    if (this.isStopped) return;
+    if (this.request.isStopped) return;
     const isTaken = 'granted' in outcome;
     // Once the key was found taken, a queue entry is worth a request.
     const mayQueueNow = isTaken && !this.isQueued && queue.first.settings.patience > 0 && (!wakeUps || wakeUps.isOpen);
-    if (mayQueueNow) return this.ask();
+    if (mayQueueNow) return this.request.ask();
     this.asksAt = now() + this.delayAfter(outcome);
     this.askLater();
     if (!isTaken || !wakeUps || wakeUps.isOpen) return;
     void wakeUps.open(...queue.runtime.events.ofInbox).then(() => {
-      if (wakeUps.isOpen && this.queueEntry !== 'woken' && !this.isAsking) this.ask();
+      if (wakeUps.isOpen && this.queueEntry !== 'woken' && !this.request.isAsking) this.request.ask();
     });
   }
 
   private askLater(): void {
-    this.askIn(Math.min(this.asksAt, this.offerEndsAt) - now(), () => {
+    this.request.askIn(Math.min(this.asksAt, this.offerEndsAt) - now(), () => {
       if (this.queueEntry === 'woken') this.queue.driver.wakeUps?.check?.();
     });
   }

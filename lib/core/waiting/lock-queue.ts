@@ -75,7 +75,7 @@ export class LockQueue implements TenureQueue {
 
   /** The locks are being closed: only work that is under way may wait, but a request under way may succeed. */
   stop(): void {
-    if (this.contenders.some(({ isAsking }) => isAsking)) return;
+    if (this.contenders.some(({ request }) => request.isAsking)) return;
     for (const waiter of this.waiting) if (!waiter.isUnderLock) this.remove(waiter, stopped(this.key));
   }
 
@@ -208,8 +208,8 @@ export class LockQueue implements TenureQueue {
     if (holder?.pace === Infinity || (waiter !== first && isKnown)) return this.remove(waiter, reasonAtTheEnd(this, waiter));
     waiter.isLate = this.isAnyLate = true;
     waiter.grant(runtime.requestTimeout, () => this.remove(waiter, reasonAtTheEnd(this, waiter, true)));
-    if (waiter.settings.patience === 0 || (waiter !== first && contender?.isAsking)) return;
-    if (contender) return contender.ask();
+    if (waiter.settings.patience === 0 || (waiter !== first && contender?.request.isAsking)) return;
+    if (contender) return contender.request.ask();
     if (!holder || this.isRenewing) return;
     this.isRenewing = true;
     const ended = (): void => {
@@ -229,7 +229,7 @@ export class LockQueue implements TenureQueue {
     const { first } = this;
     this.remove(waiter, error);
     const [contender] = this.contenders;
-    if (waiter === first && contender && !contender.isAsking) contender.ask();
+    if (waiter === first && contender && !contender.request.isAsking) contender.request.ask();
   }
 
   private remove(waiter: Waiter, error: LockError): void {
@@ -273,7 +273,7 @@ function reasonAtTheEnd(queue: LockQueue, waiter: Waiter, isAtTheLatest = false)
   const tenure = contenders.length > 0 ? undefined : queue.holders[0];
   const outcome = tenure ? tenure.outage : queue.refusedLast?.outcome;
   if (outcome instanceof LockError) return ownCopyOf(outcome);
-  const silence = (tenure ?? contenders[0])?.silence ?? 0;
+  const silence = (tenure ?? contenders[0]?.request)?.silence ?? 0;
   const isKnown = tenure ?? outcome ?? isInUse;
   if (!isKnown || silence >= queue.runtime.requestTimeout || (isAtTheLatest && silence > 0)) return unanswered(key);
   // A single try does not wait, so it is part of no deadlock.
