@@ -2,6 +2,7 @@ import type { LockQueues } from './lock-queues.js';
 import type { HeldLease } from '../holding/held-lease.js';
 import type { Lifecycle } from '../holding/lifecycle.js';
 import { Tenure, type TenureQueue, type TurnLimits } from '../holding/tenure.js';
+import type { Turn } from '../holding/turn.js';
 import { watchdog } from '../holding/watchdog.js';
 import { abortedBy, closed, LockError, ownCopyOf, stopped, timedOut, unanswered, type Holder } from '../model/errors.js';
 import { ownerOf } from '../model/owner.js';
@@ -106,7 +107,7 @@ export class LockQueue implements TenureQueue {
     this.isInUse = true;
     const tenure = new Tenure(this, contender, first.settings, token, time);
     this.holders = added(this.holders, tenure);
-    this.give(first, tenure, time, first.settings.options.minHold, contender.attempts);
+    this.give(first, tenure.turn, contender.attempts);
     this.endLate();
     if (runtime.stopping.aborted) this.stop();
   }
@@ -131,7 +132,7 @@ export class LockQueue implements TenureQueue {
   ended(tenure: Tenure): void {
     if (!this.holders.includes(tenure)) return;
     this.holders = removed(this.holders, tenure);
-    if (!tenure.turn.keyLoss) this.queues.keep(tenure);
+    if (tenure.state.is !== 'lost') this.queues.keep(tenure);
     while (this.mayContend) this.contend();
     this.endIfIdle();
   }
@@ -145,14 +146,13 @@ export class LockQueue implements TenureQueue {
     // Listeners can take long, and can abort the next caller.
     const time = tenure.turn.emitReleased() ? now() : endedAt;
     if (this.waiting.size === 0) return false;
-    const { options } = this.first.settings;
-    // A minHold needs a request: the store must keep the key even if this process dies.
-    if (options.keyTimeout === tenure.ttl && options.minHold === 0 && options.renew && tenure.mayPassOn(time)) {
-      const { turn } = tenure;
-      this.give(this.first, tenure, time, 0, 0);
+    const { turn } = tenure;
+    const next = tenure.nextTurn(time, this.first.settings);
+    if (next) {
+      this.give(this.first, next, 0);
       const { events } = this.runtime;
-      if (events.isHeard('passedOn')) events.emit('passedOn', { ...turn.event, to: tenure.turn.label });
-      if (this.waiting.size > 0) tenure.extendSoon();
+      if (events.isHeard('passedOn')) events.emit('passedOn', { ...turn.event, to: next.label });
+      if (this.waiting.size > 0) tenure.extendSoon(time);
       return true;
     }
     tenure.stop();
@@ -175,11 +175,10 @@ export class LockQueue implements TenureQueue {
     contender.askFor(yields);
   }
 
-  private give(waiter: Waiter, tenure: Tenure, time: number, minHold: number, attempts: number): void {
+  private give(waiter: Waiter, { root: lease }: Turn, attempts: number): void {
     this.waiting.delete(waiter);
     waiter.end();
     this.adapt();
-    const lease = tenure.beginTurn(time, minHold, waiter.settings);
     waiter.emitGranted(this.runtime.events, lease, attempts);
     this.runtime.ends('acquire');
     waiter.resolve(lease);
@@ -205,7 +204,7 @@ export class LockQueue implements TenureQueue {
     const answeredAt = holder?.answeredAt ?? this.refusedLast?.refusedAt;
     const isKnown = answeredAt !== undefined && now() < answeredAt + runtime.requestTimeout;
     // To renew a fixed lease would make it longer.
-    if (holder?.pace === Infinity || (waiter !== first && isKnown)) return this.remove(waiter, reasonAtTheEnd(this, waiter));
+    if (holder?.isRenewed === false || (waiter !== first && isKnown)) return this.remove(waiter, reasonAtTheEnd(this, waiter));
     waiter.isLate = this.isAnyLate = true;
     waiter.grant(runtime.requestTimeout, () => this.remove(waiter, reasonAtTheEnd(this, waiter, true)));
     if (waiter.settings.patience === 0 || (waiter !== first && contender?.isAsking)) return;
@@ -271,9 +270,9 @@ function reasonAtTheEnd(queue: LockQueue, waiter: Waiter, isAtTheLatest = false)
   const { key, isInUse, contenders } = queue;
   // Without a contender a caller of this process has the key.
   const tenure = contenders.length > 0 ? undefined : queue.holders[0];
-  const outcome = tenure ? tenure.outage : queue.refusedLast?.outcome;
+  const outcome = tenure ? tenure.unanswered?.error : queue.refusedLast?.outcome;
   if (outcome instanceof LockError) return ownCopyOf(outcome);
-  const silence = (tenure ?? contenders[0])?.silence ?? 0;
+  const silence = (tenure ? tenure.unanswered && now() - tenure.unanswered.since : contenders[0]?.silence) ?? 0;
   const isKnown = tenure ?? outcome ?? isInUse;
   if (!isKnown || silence >= queue.runtime.requestTimeout || (isAtTheLatest && silence > 0)) return unanswered(key);
   // A single try does not wait, so it is part of no deadlock.
