@@ -31,7 +31,7 @@ export interface GrantedRequest {
   readonly sentAt: number;
   readonly attempts: number;
   /** How many fencing tokens it reserved. */
-  readonly reserved: number;
+  readonly request: { readonly reserved: number };
 }
 
 /** The call of the caller that it was granted to. */
@@ -76,7 +76,7 @@ export class Tenure extends LinkedEntry<Tenure> {
   /** @param token the first that the request reserved. */
   constructor(
     private readonly queue: TenureQueue,
-    { owner, sentAt, attempts, reserved }: GrantedRequest,
+    { owner, sentAt, attempts, request: { reserved } }: GrantedRequest,
     call: GrantedCall,
     token: number | null,
     grantedAt: number,
@@ -115,6 +115,11 @@ export class Tenure extends LinkedEntry<Tenure> {
   /** Whether the watchdog renews it, after each third of its length. */
   get isRenewed(): boolean {
     return this.mayRenew && isRenewedIn(this.state);
+  }
+
+  /** Milliseconds since the first renewal was sent that has no answer. */
+  get silence(): number {
+    return this.unanswered ? now() - this.unanswered.since : 0;
   }
 
   /** The turn of the next caller, who takes over without a request; `undefined`: it may not. */
@@ -182,7 +187,8 @@ export class Tenure extends LinkedEntry<Tenure> {
     if (now() >= this.validUntil) this.expire();
     const { key, owner, state } = this;
     if (state.is === 'lost') throw state.error;
-    if (state.is === 'ending' && !state.isRenewed) throw new LockLostError(`The lease of "${key}" is renewed no more: maxHold is over.`, { key });
+    if (state.is === 'ending' && !state.isRenewed)
+      throw new LockLostError(`The lease of "${key}" is renewed no more: maxHold is over.`, { key });
     const sentAt = this.asks(now(), ttl);
     try {
       const reply = (await this.driver.renew([{ key, owner, ttl, outlives }])[0]) ?? 'lost';

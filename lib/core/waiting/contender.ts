@@ -16,10 +16,23 @@ const VAIN_ATTEMPTS = 5;
 const LOST_BEFORE = 'the request that passed it on found that it belonged to somebody else or to nobody';
 
 /**
- * The state of a contender at the store: nothing; perhaps an entry or the grant, because a request has no answer; a queue entry without wake-ups; a
- * queue entry that is notified through our inbox.
+ * What the store may have of a contender, after a request that queues while the inbox is open or not, one that does not queue, and a refusal. After a
+ * request that was not sent, it is as before.
+ *
+ * | it has                                      | queues, open | queues   | does not  | refused  |
+ * |---------------------------------------------|--------------|----------|-----------|----------|
+ * | `none`                                      | `woken`      | `silent` | `perhaps` | `none`   |
+ * | `perhaps` the grant, or an entry            | `woken`      | `silent` | `perhaps` | `none`   |
+ * | a `silent` queue entry, for which it asks   | `woken`      | `silent` | `silent`  | `silent` |
+ * | a queue entry that is `woken` by the inbox  | `woken`      | `woken`  | `woken`   | `woken`  |
  */
 type QueueEntry = 'none' | 'perhaps' | 'silent' | 'woken';
+
+/** The entry after a request was sent. */
+export function entryAfter(entry: QueueEntry, queues: boolean, isInboxOpen: boolean): QueueEntry {
+  if (!queues) return entry === 'none' ? 'perhaps' : entry;
+  return entry === 'woken' || isInboxOpen ? 'woken' : 'silent';
+}
 
 /**
  * Asks the store for a key under one owner until it is granted or no caller wants it any more. All kinds of lock are acquired by it.
@@ -28,26 +41,19 @@ type QueueEntry = 'none' | 'perhaps' | 'silent' | 'woken';
  */
 export class Contender extends RepeatedRequest<AcquireReply> {
   readonly owner: string;
-  /** How many tokens the last request reserved. */
-  reserved = 0;
-  private queueEntry: QueueEntry = 'none';
-  private entryBefore: QueueEntry = 'none';
-  /** Why the key was not granted when it asked last, and when that was known. */
-  outcome: Taken | LockError | undefined;
-  refusedAt = -Infinity;
-  /** The options of the last request. */
-  private asked!: ResolvedOptions;
+  private entry: QueueEntry = 'none';
+  /** The last request: the options of its caller, how many tokens it reserves, and what the store had before. */
+  request!: Readonly<{ options: ResolvedOptions; ttl: number; reserved: number; entryBefore: QueueEntry }>;
+  /** Why the key was not granted when it asked last, when that was known, and since when the holder is known that the store has named last. */
+  refusal: Readonly<{ outcome: Taken | LockError; at: number; holder: string | null | undefined; since: number }> | undefined;
   /** When to ask next, and when the offer to another waiter ends, if one was reported since the last request. */
   private asksAt = Infinity;
   private offerEndsAt = Infinity;
-  /** The holder at the last reply that was looked at, and since when it was known. */
-  private seen: { readonly holder: string | null; readonly at: number } = { holder: null, at: -Infinity };
   private stopListening: (() => void) | undefined;
   /** A tenure that the next request gives up, and which request that is. */
-  private yields: Tenure | undefined;
-  private yieldsAt = 0;
+  private yields: Readonly<{ tenure: Tenure; attempt: number }> | undefined;
   /** The owner of the ticket that it adopts, and until when that has the key, by the clock of the store. */
-  private ticket: { readonly from: string; readonly until: number } | undefined;
+  private ticket: Readonly<{ from: string; until: number }> | undefined;
 
   constructor(private readonly queue: LockQueue) {
     super();
@@ -61,8 +67,7 @@ export class Contender extends RepeatedRequest<AcquireReply> {
 
   /** @param yields a tenure that this request gives up. */
   askFor(yields: Tenure | undefined): void {
-    this.yields = yields;
-    this.yieldsAt = this.attempts + 1;
+    this.yields = yields && { tenure: yields, attempt: this.attempts + 1 };
     this.ask();
   }
 
@@ -82,18 +87,14 @@ export class Contender extends RepeatedRequest<AcquireReply> {
     const isContended = this.attempts > 1 || isInUse;
     const mayQueue = options.fair || (isContended && (!wakeUps || wakeUps.isOpen || this.attempts > VAIN_ATTEMPTS));
     const queue = patience > 0 && !adopts && (this.isQueued || mayQueue);
-    this.entryBefore = this.queueEntry;
-    if (queue) {
-      this.stopListening ??= wakeUps?.listen(this.owner, (askIn) => this.woken(askIn));
-      if (this.queueEntry !== 'woken') this.queueEntry = wakeUps?.isOpen ? 'woken' : 'silent';
-    } else if (this.queueEntry === 'none') this.queueEntry = 'perhaps';
-    this.asked = options;
-    this.reserved = tokens;
-    this.offerEndsAt = Infinity;
     const ttl = Math.max(options.keyTimeout, options.minHold);
+    this.request = { options, ttl, reserved: tokens, entryBefore: this.entry };
+    if (queue) this.stopListening ??= wakeUps?.listen(this.owner, (askIn) => this.woken(askIn));
+    this.entry = entryAfter(this.entry, queue, wakeUps?.isOpen === true);
+    this.offerEndsAt = Infinity;
     if (adopts) return this.adopt(adopts, ttl, tokens);
     const holding = queue ? first.holding.map(holdingOf) : undefined;
-    return driver.acquire({ key, owner: this.owner, ttl, tokens, queue, holding, share, yields: this.yields?.owner });
+    return driver.acquire({ key, owner: this.owner, ttl, tokens, queue, holding, share, yields: this.yields?.tenure.owner });
   }
 
   private async adopt({ from }: Ticket, ttl: number, tokens: number): Promise<AcquireReply> {
@@ -104,7 +105,7 @@ export class Contender extends RepeatedRequest<AcquireReply> {
     }
     const reply = this.isStopped || !this.ticket ? 'lost' : await driver.adopt!({ key, from, ttl, tokens, owner: this.owner });
     if (reply !== 'lost') return { granted: true, token: reply.token };
-    this.queueEntry = 'none';
+    this.entry = 'none';
     if (queues.calledOff.has(from)) throw new StoreError(`An earlier adoption of "${key}" is being undone.`, { key, transient: true });
     throw new LockLostError(`The lease of "${key}" cannot be adopted: it was adopted or released, or has ended.`, { key });
   }
@@ -112,24 +113,26 @@ export class Contender extends RepeatedRequest<AcquireReply> {
   protected answered(reply: AcquireReply): void {
     const { runtime } = this.queue;
     // If this is a retry, an earlier try may have been applied.
-    if (reply.yielded === 'lost' && this.attempts === this.yieldsAt) this.yields?.lose(LOST_BEFORE, 'taken');
+    if (reply.yielded === 'lost' && this.attempts === this.yields?.attempt) this.yields.tenure.lose(LOST_BEFORE, 'taken');
     this.yields = undefined;
-    if (!reply.granted && !this.isQueued) this.queueEntry = 'none';
+    if (!reply.granted && !this.isQueued) this.entry = 'none';
     if (!reply.granted && reply.yielded === 'released') this.handedOver(reply.holder);
     if (reply.granted && runtime.storeWatch.refusal) runtime.storeWatch.granted();
     if (this.isStopped) return;
     if (!reply.granted) return this.retry(reply);
-    const { queue, asked, sentAt } = this;
+    const { queue, sentAt } = this;
+    const { keyTimeout, minHold } = this.request.options;
     const time = now();
-    if (time >= sentAt + validity(asked.keyTimeout)) {
+    if (time >= sentAt + validity(keyTimeout)) {
       // The next request refreshes the lease, because it has the same owner.
       const { key } = queue;
-      const late = `The store granted "${key}" only after the ${asked.keyTimeout} ms of its lease.`;
-      return this.retry(new StoreError(late, { key, transient: true }));
+      return this.retry(
+        new StoreError(`The store granted "${key}" only after the ${keyTimeout} ms of its lease.`, { key, transient: true }),
+      );
     }
     // The first waiter may be another one now, with other times.
     const { options } = queue.first.settings;
-    if (options.keyTimeout !== asked.keyTimeout || options.minHold !== asked.minHold) return this.ask();
+    if (options.keyTimeout !== keyTimeout || options.minHold !== minHold) return this.ask();
     this.stop();
     this.stopListening?.();
     queue.granted(this, reply.token, time);
@@ -139,7 +142,7 @@ export class Contender extends RepeatedRequest<AcquireReply> {
     const { key, runtime } = this.queue;
     const error = runtime.errorOf(cause, key, this.sentAt);
     runtime.events.debug(() => `Could not acquire "${key}": ${error.message}`, { key, owner: this.owner, once: 'could not acquire' });
-    if (error instanceof StoreError && error.isUnsent) this.queueEntry = this.entryBefore;
+    if (error instanceof StoreError && error.isUnsent) this.entry = this.request.entryBefore;
     if (this.isStopped) return;
     if (error.transient) return this.retry(error);
     this.cancel();
@@ -155,7 +158,7 @@ export class Contender extends RepeatedRequest<AcquireReply> {
   }
 
   private get isQueued(): boolean {
-    return this.queueEntry === 'silent' || this.queueEntry === 'woken';
+    return this.entry === 'silent' || this.entry === 'woken';
   }
 
   /** A message does not grant the key: we ask, now or when the offer to another waiter has ended. */
@@ -171,11 +174,13 @@ export class Contender extends RepeatedRequest<AcquireReply> {
   private retry(outcome: Taken | LockError): void {
     const { queue } = this;
     const { wakeUps } = queue.driver;
-    this.outcome = outcome;
-    this.refusedAt = now();
+    const at = now();
+    const isTaken = 'granted' in outcome;
+    const { holder: before, since = at } = this.refusal ?? {};
+    const holder = isTaken ? outcome.holder : before;
+    this.refusal = { outcome, at, holder, since: holder === before ? since : at };
     queue.refused(this);
     if (this.isStopped) return;
-    const isTaken = 'granted' in outcome;
     // Once the key was found taken, a queue entry is worth a request.
     const mayQueueNow = isTaken && !this.isQueued && queue.first.settings.patience > 0 && (!wakeUps || wakeUps.isOpen);
     if (mayQueueNow) return this.ask();
@@ -183,13 +188,13 @@ export class Contender extends RepeatedRequest<AcquireReply> {
     this.askLater();
     if (!isTaken || !wakeUps || wakeUps.isOpen) return;
     void wakeUps.open(...queue.runtime.events.ofInbox).then(() => {
-      if (wakeUps.isOpen && this.queueEntry !== 'woken' && !this.isAsking) this.ask();
+      if (wakeUps.isOpen && this.entry !== 'woken' && !this.isAsking) this.ask();
     });
   }
 
   private askLater(): void {
     this.askIn(Math.min(this.asksAt, this.offerEndsAt) - now(), () => {
-      if (this.queueEntry === 'woken') this.queue.driver.wakeUps?.check?.();
+      if (this.entry === 'woken') this.queue.driver.wakeUps?.check?.();
     });
   }
 
@@ -198,21 +203,19 @@ export class Contender extends RepeatedRequest<AcquireReply> {
     const { retryInterval, keyTimeout } = first.settings.options;
     if (!('granted' in outcome)) return pollDelay(this.attempts, retryInterval, -1);
     if (!this.isQueued) return pollDelay(this.attempts, retryInterval, outcome.remaining);
-    if (this.queueEntry === 'woken' && driver.wakeUps?.isOpen)
-      return queuedDelay(retryInterval, outcome.remaining, driver.queueEntryLifetime);
-    if (outcome.holder !== this.seen.holder) this.seen = { holder: outcome.holder, at: now() };
-    return turnDelay(outcome.ahead, this.attempts, keyTimeout, now() - this.seen.at);
+    if (this.entry === 'woken' && driver.wakeUps?.isOpen) return queuedDelay(retryInterval, outcome.remaining, driver.queueEntryLifetime);
+    return turnDelay(outcome.ahead, this.attempts, keyTimeout, now() - this.refusal!.since);
   }
 
   private async giveUp(): Promise<void> {
-    const { owner, yields, queueEntry, sentAt, ticket } = this;
+    const { owner, yields, entry, sentAt, ticket } = this;
     const { runtime, driver, key, queues } = this.queue;
-    const ttl = Math.max(this.asked.keyTimeout, this.asked.minHold);
+    const { ttl } = this.request;
     if (yields) {
-      const tenancy = { key, owner: yields.owner };
-      void runtime.giveUp('release', tenancy, sentAt + yields.ttl, () => driver.release({ ...tenancy, keepFor: 0 }));
+      const tenancy = { key, owner: yields.tenure.owner };
+      void runtime.giveUp('release', tenancy, sentAt + yields.tenure.ttl, () => driver.release({ ...tenancy, keepFor: 0 }));
     }
-    if (queueEntry !== 'none') {
+    if (entry !== 'none') {
       const end = sentAt + (this.isQueued ? Math.max(ttl, driver.queueEntryLifetime) : ttl);
       // A lease that was handed over goes back to its ticket.
       const undo = (ttl: number): Promise<unknown> =>
