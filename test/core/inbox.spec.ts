@@ -1,6 +1,6 @@
 import { mayTake, passTime } from '../support/virtual-time.js';
 import { StoreError } from 'nestjs-distributed-lock/core';
-import { Inbox, type InboxConnection } from '../../lib/core/store/inbox.js';
+import { afterTry, Inbox, type InboxConnection } from '../../lib/core/store/inbox.js';
 import { TopicBus } from '../../lib/core/store/topic-bus.js';
 
 const HOUR = 3_600_000;
@@ -39,6 +39,28 @@ class Refused extends Inbox {
 
 const busy = new StoreError('too many clients', { transient: true });
 const forbidden = new StoreError('NOPERM', { transient: false });
+
+describe('the pause before the next connection', () => {
+  const NONE = { failures: 0, vain: 0, refusals: 0, pause: 0 };
+  const after = (...outcomes: Parameters<typeof afterTry>[1][]) => {
+    let tries = NONE;
+    return outcomes.map((outcome) => (tries = afterTry(tries, outcome)).pause);
+  };
+
+  it('grows by 50 ms up to 500 in an outage, and begins anew after a connection that was open', () => {
+    expect(after(...Array<'away'>(12).fill('away'))).toEqual([50, 100, 150, 200, 250, 300, 350, 400, 450, 500, 500, 500]);
+    expect(after('away', 'away', 'opened', 'away')).toEqual([50, 100, 50, 100]);
+  });
+
+  it('is a second from the sixth in vain on, though there was an outage between, and doubles up to a minute', () => {
+    expect(after('vain', 'vain', 'away', 'vain', 'vain', 'vain', 'vain', 'vain')).toEqual([50, 100, 150, 200, 250, 300, 1_000, 2_000]);
+    expect(after(...Array<'refused'>(8).fill('refused'))).toEqual([1_000, 2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000]);
+  });
+
+  it('is short in an outage after a refusal, and goes on doubling after it', () => {
+    expect(after('refused', 'away', 'vain')).toEqual([1_000, 100, 2_000]);
+  });
+});
 
 describe('an inbox', () => {
   it('that was closed while it was open is not interrupted: nobody waits', async () => {
