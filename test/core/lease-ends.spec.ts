@@ -91,6 +91,14 @@ describe('a lease with renew: false', () => {
     expect(renewals).toEqual([1000]);
   });
 
+  it('is not renewed by hand after its maxHold', async () => {
+    const { locks, renewals } = open();
+    const lease = await locks.acquire('key', { ...FIXED, maxHold: 500 });
+    await passTime(501);
+    await expect(lease.renew()).rejects.toThrow('maxHold is over');
+    expect(renewals).toEqual([]);
+  });
+
   it.each([true, false])('begins again for the next caller of the process, and ends, after one with renew: %p', async (renew) => {
     const { locks, isTaken } = open();
     const first = await locks.acquire('key', { ...FIXED, renew });

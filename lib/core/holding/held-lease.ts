@@ -197,8 +197,9 @@ export class HeldLease implements Lease {
       if (now() < end) return this.limitTo(end);
       const reason = new LockLostError(`"${this.key}" was held for ${this.limitedBy}, and is not renewed any more.`, { key: this.key });
       this.isOver = true;
+      if (this === this.turn.root) return this.turn.endBy(reason, false);
       this.abort(reason);
-      this.turn.reachedLimit(reason, this);
+      this.turn.stopIfAllAreOver();
     }).unref();
   }
 }

@@ -73,12 +73,6 @@ export class Turn {
     if (minHold > 0 && end > this.keepUntil && end > tenure.keptUntil) await tenure.renew(Math.max(tenure.ttl, minHold), false, true);
   }
 
-  /** The `maxHold` of a lease is over. */
-  reachedLimit(reason: LockLostError, lease: HeldLease): void {
-    if (lease === this.root) this.endBy(reason, false);
-    else this.stopIfAllAreOver();
-  }
-
   /** Its holder is asked to end. @param isRenewed whether it is renewed meanwhile, so that no other caller gets the key before. */
   endBy(reason: LockLostError, isRenewed: boolean): void {
     this.tenure.endsWithTurn(isRenewed, reason);
@@ -90,7 +84,7 @@ export class Turn {
     for (const lease of [...this.leases]) lease.abort(reason);
   }
 
-  private stopIfAllAreOver(): void {
+  stopIfAllAreOver(): void {
     if (this.leases.every(({ isOver }) => isOver)) this.tenure.endsWithTurn(false);
   }
 

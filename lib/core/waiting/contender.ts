@@ -80,14 +80,14 @@ export class Contender extends RepeatedRequest<AcquireReply> {
   }
 
   protected send(): Promise<AcquireReply> {
-    const { driver, key, first, isInUse, tokens, share } = this.queue;
+    const { driver, key, first, isInUse, waiting, limits, share } = this.queue;
     const { wakeUps } = driver;
     const { options, patience, adopts } = first.settings;
     // A free key needs no queue and no inbox. A fair caller queues with its first request.
-    const isContended = this.attempts > 1 || isInUse;
-    const mayQueue = options.fair || (isContended && (!wakeUps || wakeUps.isOpen || this.attempts > VAIN_ATTEMPTS));
+    const mayQueue = options.fair || ((this.attempts > 1 || isInUse) && (!wakeUps || wakeUps.isOpen || this.attempts > VAIN_ATTEMPTS));
     const queue = patience > 0 && !adopts && (this.isQueued || mayQueue);
     const ttl = Math.max(options.keyTimeout, options.minHold);
+    const tokens = waiting.size > 1 || isInUse ? limits.handOvers : 1;
     this.request = { options, ttl, reserved: tokens, entryBefore: this.entry };
     if (queue) this.stopListening ??= wakeUps?.listen(this.owner, (askIn) => this.woken(askIn));
     this.entry = entryAfter(this.entry, queue, wakeUps?.isOpen === true);
@@ -125,10 +125,8 @@ export class Contender extends RepeatedRequest<AcquireReply> {
     const time = now();
     if (time >= sentAt + validity(keyTimeout)) {
       // The next request refreshes the lease, because it has the same owner.
-      const { key } = queue;
-      return this.retry(
-        new StoreError(`The store granted "${key}" only after the ${keyTimeout} ms of its lease.`, { key, transient: true }),
-      );
+      const late = `The store granted "${queue.key}" only after the ${keyTimeout} ms of its lease.`;
+      return this.retry(new StoreError(late, { key: queue.key, transient: true }));
     }
     // The first waiter may be another one now, with other times.
     const { options } = queue.first.settings;
@@ -166,8 +164,7 @@ export class Contender extends RepeatedRequest<AcquireReply> {
     if (askIn === undefined) return this.ask();
     const end = now() + askIn + 1;
     // A mutex is offered to one waiter at a time, so the last message counts. A shared key can be offered to several.
-    const isFirst = !this.queue.driver.isShared || this.offerEndsAt <= now();
-    this.offerEndsAt = isFirst ? end : Math.min(this.offerEndsAt, end);
+    this.offerEndsAt = this.queue.driver.isShared && this.offerEndsAt > now() ? Math.min(this.offerEndsAt, end) : end;
     this.askLater();
   }
 
@@ -182,8 +179,7 @@ export class Contender extends RepeatedRequest<AcquireReply> {
     queue.refused(this);
     if (this.isStopped) return;
     // Once the key was found taken, a queue entry is worth a request.
-    const mayQueueNow = isTaken && !this.isQueued && queue.first.settings.patience > 0 && (!wakeUps || wakeUps.isOpen);
-    if (mayQueueNow) return this.ask();
+    if (isTaken && !this.isQueued && queue.first.settings.patience > 0 && (!wakeUps || wakeUps.isOpen)) return this.ask();
     this.asksAt = now() + this.delayAfter(outcome);
     this.askLater();
     if (!isTaken || !wakeUps || wakeUps.isOpen) return;

@@ -89,10 +89,6 @@ export class LockQueue implements TenureQueue {
     return this.waiting.first as Waiter;
   }
 
-  get tokens(): number {
-    return this.waiting.size > 1 || this.isInUse ? this.limits.handOvers : 1;
-  }
-
   /** The holder of the key, as far as is known. */
   get holder(): Holder | undefined {
     const { outcome, at = 0 } = this.refusedLast?.refusal ?? {};
@@ -132,7 +128,7 @@ export class LockQueue implements TenureQueue {
     this.holders = removed(this.holders, tenure);
     if (tenure.state.is !== 'lost') this.queues.keep(tenure);
     while (this.mayContend) this.contend();
-    this.endIfIdle();
+    this.queues.forgetIdle(this);
   }
 
   /**
@@ -246,7 +242,7 @@ export class LockQueue implements TenureQueue {
     const attempts = this.contenders[0]?.attempts ?? 0;
     this.adapt();
     waiter.inContext(() => waiter.emitEnd(this.runtime.events, this.key, error, attempts));
-    this.endIfIdle();
+    this.queues.forgetIdle(this);
     this.runtime.ends('acquire');
     waiter.reject(error);
   }
@@ -267,10 +263,5 @@ export class LockQueue implements TenureQueue {
     this.refusedLast = undefined;
     const at = ({ refusal }: Partial<Contender> = {}): number => refusal?.at ?? -Infinity;
     for (const other of this.contenders) if (at(other) > at(this.refusedLast)) this.refusedLast = other;
-  }
-
-  private endIfIdle(): void {
-    if (this.waiting.size > 0 || this.holders.length > 0) return;
-    this.queues.forget(this);
   }
 }

@@ -88,8 +88,9 @@ export class LockQueues {
     this.all.forEach((queue) => queue.close());
   }
 
-  /** Removes a queue that has neither callers nor holders. */
-  forget(queue: LockQueue): void {
+  /** Removes a queue, if it has neither callers nor holders. */
+  forgetIdle(queue: LockQueue): void {
+    if (queue.waiting.size > 0 || queue.holders.length > 0) return;
     const queues = this.queues.get(queue.driver);
     // A `timeout` listener may have taken the key and released it, and another caller may have made the next queue.
     if (queues?.get(queue.id) === queue) queues.delete(queue.id);
