@@ -87,30 +87,22 @@ describe('the pause before a queued waiter asks whether it is the first', () => 
   });
 });
 
-describe('the last answer of a store whose requestTimeout is 1,000 ms, at 5,000 ms', () => {
-  it.each([
-    ['fresh answer', 4_001, 0],
-    ['fresh answer', 4_500, 999],
-    ['old answer', 4_000, 0],
-    ['old answer', -Infinity, 999],
-    ['none since the outage began', undefined, 0],
-    ['none since the outage began', 4_500, 1_000],
-    ['none since the outage began', 0, 60_000],
-  ])('is: %s, if it came at %p, and a request is under way for %d ms', (answer, answeredAt, silence) => {
-    expect(lastAnswer(answeredAt, silence, 5_000, 1_000)).toBe(answer);
-  });
+it.each([
+  ['fresh answer', 4_001, 0],
+  ['fresh answer', 4_500, 999],
+  ['old answer', 4_000, 0],
+  ['old answer', -Infinity, 999],
+  ['none since the outage began', undefined, 0],
+  ['none since the outage began', 4_500, 1_000],
+])('with a requestTimeout of 1,000 ms there is at 5,000 ms a %s: answered at %p, a request under way for %d ms', (answer, at, silence) => {
+  expect(lastAnswer(at, silence, 5_000, 1_000)).toBe(answer);
 });
 
-describe('what a store may have of a contender', () => {
-  const after = (...[queues, isOpen]: [boolean, boolean]) =>
-    (['none', 'perhaps', 'silent', 'woken'] as const).map((entry) => entryAfter(entry, queues, isOpen));
-
-  it('is an entry after a request that queues, which stays woken though the inbox breaks', () => {
-    expect(after(true, true)).toEqual(['woken', 'woken', 'woken', 'woken']);
-    expect(after(true, false)).toEqual(['silent', 'silent', 'silent', 'woken']);
-  });
-
-  it('is perhaps the grant after a request that does not queue, and no entry less', () => {
-    for (const isOpen of [true, false]) expect(after(false, isOpen)).toEqual(['perhaps', 'perhaps', 'silent', 'woken']);
-  });
+it.each<[string, boolean, boolean, string[]]>([
+  ['that queues', true, true, ['woken', 'woken', 'woken', 'woken']],
+  ['that queues while the inbox is closed', true, false, ['silent', 'silent', 'silent', 'woken']],
+  ['that does not queue', false, true, ['perhaps', 'perhaps', 'silent', 'woken']],
+])('the entry of a contender after a request %s', (_, queues, isOpen, entries) => {
+  const before = ['none', 'perhaps', 'silent', 'woken'] as const;
+  expect(before.map((entry) => entryAfter(entry, queues, isOpen))).toEqual(entries);
 });

@@ -38,7 +38,7 @@ class FakeTenure {
     new StoreWatch({ name: 'fake' } as LockStore, '', new LockLog(false)),
   );
   readonly isRenewed = true;
-  readonly turn: { readonly grantedAt: number };
+  readonly turn = { grantedAt: performance.now() };
   validUntil: number;
   renewAt: number;
   readonly replies: Reply[] = [];
@@ -52,9 +52,8 @@ class FakeTenure {
     readonly ttl: number,
     sentAt = performance.now(),
   ) {
-    this.turn = { grantedAt: performance.now() };
     this.validUntil = sentAt + ttl;
-    this.renewAt = sentAt + this.ttl / 3;
+    this.renewAt = sentAt + ttl / 3;
     this.runtime.events.on('lag', ({ lag }) => this.lags.push(lag));
     this.runtime.events.on('unknown', ({ error }) => this.unknown.push(error));
     watchdog.add(this.asTenure, performance.now());

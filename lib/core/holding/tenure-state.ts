@@ -13,7 +13,7 @@ import type { LockLostError } from '../model/errors.js';
  * |------------|--------------------------------------------------------------------|---------|-----------------------------------------|
  * | held       | its grant                                                          | yes     | without a request, within the limits    |
  * | ending     | its holder was asked to end, or reads on under its write lock      | yes     | by a request                            |
- * |            | the `maxHold` of its turn is over, or of all leases that are left  | no      | by a request                            |
+ * |            | each lease that is left has reached its `maxHold`, or the first has | no      | by a request                            |
  * | released   | its last lease was released, or the next request is to give it up  | no      | –                                       |
  * | handedOver | its last lease was released for another process to adopt it        | no      | –                                       |
  * | lost       | its time is over, the store says so, or an operator has taken it   | no      | –                                       |

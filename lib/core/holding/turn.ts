@@ -12,7 +12,7 @@ const NONE: readonly HeldLease[] = [];
 /** One local caller's part of a tenure. It ends with the last of its leases. */
 export class Turn {
   readonly label: string | undefined;
-  /** Those that are not released: that of its caller, and one for each re-entrant call. */
+  /** Leases that are not released: that of its caller, and one for each re-entrant call. */
   leases = NONE;
   /** The lease of its caller, whose `maxHold` ends all. */
   readonly root: HeldLease;

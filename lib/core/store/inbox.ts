@@ -5,18 +5,18 @@ import { detached } from '../util/detached.js';
 import type { WakeUps } from './lease-driver.js';
 
 /**
- * What became of a connection, and when the next one is made.
+ * The end of a connection, and the pause before the next one.
  *
  * | outcome  |                                                          | milliseconds until the next one                        |
  * |----------|----------------------------------------------------------|--------------------------------------------------------|
- * | `opened` | it listened, until it broke                              | 50, and all counts begin anew                          |
+ * | `opened` | it listened, until it broke                              | 50, and all counts begin again                         |
  * | `away`   | it did not listen, and the store does not answer either  | 50 more each time, up to 500                           |
  * | `vain`   | it did not listen, though the store answers              | the same; after five of them in a row as for `refused` |
  * | `refused`| the store says that it may not                           | 1000, twice as long each time, up to a minute          |
  */
 type Outcome = 'opened' | 'away' | 'vain' | 'refused';
 
-/** How many failed in a row, and how many of them in vain; `refusals`: for how many of them waiters poll. */
+/** How many failed in a row, how many of them with the outcome `vain`, and for how many waiters poll. */
 type Tries = Readonly<Record<'failures' | 'vain' | 'refusals' | 'pause', number>>;
 
 const MOST_VAIN = 5;

@@ -16,8 +16,8 @@ const VAIN_ATTEMPTS = 5;
 const LOST_BEFORE = 'the request that passed it on found that it belonged to somebody else or to nobody';
 
 /**
- * What the store may have of a contender, after a request that queues while the inbox is open or not, one that does not queue, and a refusal. After a
- * request that was not sent, it is as before.
+ * The entry of a contender at the store, as far as is known: after a request that queues while the inbox is open or not, one that does not queue, and a
+ * refusal. After a request that was not sent, it is as before.
  *
  * | it has                                      | queues, open | queues   | does not  | refused  |
  * |---------------------------------------------|--------------|----------|-----------|----------|

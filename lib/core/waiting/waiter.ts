@@ -25,7 +25,7 @@ export interface AcquireCall extends GrantedCall {
 }
 
 /**
- * What a caller hears when its wait timeout is over. The store's answer is that the key is taken, or an error. To look is to ask once more: one request
+ * The answer to a caller whose wait timeout is over. The store's answer is that the key is taken, or an error. To look is to ask once more: one request
  * for all. Without its answer within a `requestTimeout`, it is an outage.
  *
  * | last answer                 | the first caller | the others  | after the look |
