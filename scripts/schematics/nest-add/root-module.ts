@@ -89,8 +89,7 @@ function linesOf(parts: readonly string[], unit: string): string {
 }
 
 function missingImports(typescript: TypeScript, file: ts.SourceFile, setup: Setup): Insertion[] {
-  const imports = file.statements.filter((statement) => typescript.isImportDeclaration(statement));
-  const last = imports.at(-1);
+  const last = importsOf(typescript, file).at(-1);
   if (!last) throw new Unusual('it has no imports');
   const known = importedNames(typescript, file);
   const style = styleOf(typescript, file);
@@ -102,18 +101,17 @@ function missingImports(typescript: TypeScript, file: ts.SourceFile, setup: Setu
   return [{ at, text: lines.map((line) => `\n${line}`).join('') }];
 }
 
-function importedNames(typescript: TypeScript, { statements }: ts.SourceFile): Set<string> {
-  const imports = statements.filter((statement) => typescript.isImportDeclaration(statement));
-  return new Set(imports.flatMap(({ importClause }) => localNames(typescript, importClause)));
+function importsOf(typescript: TypeScript, { statements }: ts.SourceFile): ts.ImportDeclaration[] {
+  return statements.filter((statement) => typescript.isImportDeclaration(statement));
 }
 
-function localNames(typescript: TypeScript, clause: ts.ImportClause | undefined): string[] {
-  const bindings = clause?.namedBindings;
-  return bindings && typescript.isNamedImports(bindings) ? bindings.elements.map(({ name }) => name.text) : [];
+function importedNames(typescript: TypeScript, file: ts.SourceFile): Set<string> {
+  const bindings = importsOf(typescript, file).flatMap(({ importClause }) => importClause?.namedBindings ?? []);
+  return new Set(bindings.flatMap((each) => (typescript.isNamedImports(each) ? each.elements.map(({ name }) => name.text) : [])));
 }
 
 function styleOf(typescript: TypeScript, file: ts.SourceFile): Style {
-  const last = file.statements.filter((statement) => typescript.isImportDeclaration(statement)).at(-1);
+  const last = importsOf(typescript, file).at(-1);
   const unit = /^(\t| +)\S/m.exec(file.text.replace(/\/\*[\s\S]*?\*\//g, ''))?.[1] ?? '  ';
   return { quote: last?.moduleSpecifier.getText()[0] ?? "'", end: !last || last.getText().endsWith(';') ? ';' : '', unit };
 }
