@@ -17,13 +17,16 @@ const NAMED = 3;
 export function waitAlarm(row: Row, { holders, holderCount }: KeyReport, time: number, hears: boolean): PageAlarm | undefined {
   const { key, store, waiters, waitingSince, kind, permits } = row;
   if (waiters === 0 || waitingSince === null || time - waitingSince < STUCK || kind === 'leader election') return undefined;
-  const who = holders.slice(0, NAMED).map(({ owner, told, since, phase, remaining }) => {
+  const all = holders.map(({ owner, told, since, phase, remaining }) => {
     const name = `${told?.label === undefined ? '' : `${told.label} of `}${processOf(owner)}`;
     if (phase === 'kept') return `it is kept for ${remaining === null ? 'ever' : `${duration(remaining)} more`}, by ${name}`;
     const age = since === null ? '' : ` for ${duration(time - since.getTime())}`;
     return `${name} holds it${age}${hears ? ` and ${told ? 'answers' : 'does not answer'}` : ''}`;
   });
-  if (holderCount > who.length) who.push(`${holderCount - who.length} more hold it`);
+  // A process may have several permits.
+  const who = [...new Set(all)].slice(0, NAMED);
+  const others = holderCount - all.filter((each) => who.includes(each)).length;
+  if (others > 0) who.push(`${others} more hold it`);
   const size = permits === null ? '' : ` for one of ${permits} permits`;
   const wait = `${waiters} ${waiters === 1 ? 'waits' : 'wait'}${size}, the first for ${duration(time - waitingSince)}`;
   return { kind: 'wait', text: `${key}: ${wait}; ${who.join(', ') || 'nobody holds it'}`, row: { store, key } };

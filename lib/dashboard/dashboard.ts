@@ -100,15 +100,12 @@ export class Dashboard {
     const { key, kind, at, fencingToken, permits = null, count = null, remaining, holders, holderCount, waiters, waiterCount } = report;
     const parties = holders.map((holder) => partyOf(holder, askedAt, look.hears, look.holder(key, holder.owner)));
     look.reported(report);
-    // A process says for how long its callers wait: its clock may be another one.
-    const skewOf = ({ told: [first] = [] }: KeyWaiter): number =>
-      askedAt - (first ? first.oldestWait + first.since.getTime() : at.getTime());
     return {
       ...{ store: look.name, key: this.nameOf(key), kind, at: dateOf(now()), fencingToken, permits, count },
       endsAt: remaining === null ? null : askedAt + remaining,
       holders: parties.map((party, index) => ({ ...party, isShared: holders[index]!.permits !== Infinity })),
       holderCount,
-      waiters: waiters.flatMap((waiter) => this.waiterAnswers(waiter, look.hears, skewOf(waiter))),
+      waiters: waiters.flatMap((waiter) => this.waiterAnswers(waiter, look.hears, askedAt - at.getTime())),
       waiterCount,
       notes: look.notes.of(key),
       chain: look.chainFrom(report),
@@ -164,8 +161,10 @@ export class Dashboard {
   }
 
   /** Equal callers of a process together. Of those that it does not name, it says how many there are. */
-  private waiterAnswers({ owner, app, host, pid, since, holding, told }: KeyWaiter, hears: boolean, skew: number): WaiterAnswer[] {
+  private waiterAnswers({ owner, app, host, pid, since, holding, told }: KeyWaiter, hears: boolean, ahead: number): WaiterAnswer[] {
     const callers = told ?? [{ since, holding, label: undefined, patienceLeft: undefined, waiting: 1 }];
+    // Our clock, that of the store and that of the process may differ.
+    const skew = ahead + since.getTime() - callers[0]!.since.getTime();
     const groups = new Map<string, WaiterAnswer>();
     for (const { label = null, since: from, patienceLeft, holding: held } of callers) {
       const names = held.map(({ key }) => this.nameOf(key));

@@ -25,7 +25,12 @@ export class Notes {
   /** Events of processes: one that has happened again replaces what was known of it. */
   heard(events: readonly KeyEvent[]): void {
     for (const { event, key, owner, label = null, by = null, reason = null, held, waited, at, firstAt, count, ...of } of events) {
-      const times = { at: at.getTime(), firstAt: firstAt.getTime(), count, lasted: held ?? waited ?? null };
+      const times = {
+        at: at.getTime(),
+        firstAt: firstAt.getTime(),
+        count,
+        lasted: held ?? (event === 'skipped' ? null : (waited ?? null)),
+      };
       this.add({ event, key, owner, label, by, reason, ...times, process: owner === undefined ? processOf(of) : processOf(owner) });
     }
   }

@@ -39,18 +39,13 @@ export function partyOf(
   };
 }
 
-/** Since when the first caller waits. A process says for how long, since its clock may be another one. */
-export function waitingSinceIn({ at, waiters }: KeyReport, time: number): number | null {
-  const waits = waiters.map(({ told, since }) => told?.[0]?.oldestWait ?? at.getTime() - since.getTime());
-  return waits.length === 0 ? null : time - Math.round(Math.max(0, ...waits));
-}
-
 export function lineOf(store: string, name: string, report: KeyReport, holder: Party | null, time: number): Line {
-  const { key, kind, permits = null, holders, holderCount, waiters, waiterCount } = report;
+  const { key, kind, at, permits = null, holders, holderCount, waiters, waiterCount } = report;
   const row: Row = {
     ...{ store, key: name, permits, holder, holders: holderCount, waiters: waiterCount },
     kind: isElection(report) ? 'leader election' : kind,
-    waitingSince: waitingSinceIn(report, time),
+    // By our clock, which may be another one than that of the store.
+    waitingSince: waiters.length === 0 ? null : time - Math.max(0, ...waiters.map(({ since }) => at.getTime() - since.getTime())),
   };
   const callers = [...holders, ...waiters].slice(0, MOST_SEARCHED);
   const labels = callers.flatMap(({ told }) => [told].flat().map((each) => each?.label));

@@ -195,9 +195,16 @@ export class StoreLook {
     const time = dateOf(now());
     const all = [...this.seen.values()];
     const waited = all.map(({ report }) => report).filter(({ waiterCount }) => waiterCount > 0);
-    const deadlocks = this.deadlocks.of(this.locks.waitGraph(waited)).map((deadlock) => deadlockAlarm(deadlock, name, nameOf));
-    const waits = this.top.flatMap(({ row, key }) => waitAlarm(row, this.seen.get(key)!.report, time, this.hears) ?? []);
-    this.alarms = [...deadlocks, ...waits, ...degraded.map((text): PageAlarm => ({ kind: 'store', text: `${name}: ${text}` }))];
+    const deadlocks = this.deadlocks.of(this.locks.waitGraph(waited));
+    const named = new Set(deadlocks.flatMap(({ keys }) => keys));
+    const waits = this.top
+      .filter(({ key }) => !named.has(key))
+      .flatMap(({ row, key }) => waitAlarm(row, this.seen.get(key)!.report, time, this.hears) ?? []);
+    this.alarms = [
+      ...deadlocks.map((deadlock) => deadlockAlarm(deadlock, name, nameOf)),
+      ...waits,
+      ...degraded.map((text): PageAlarm => ({ kind: 'store', text: `${name}: ${text}` })),
+    ];
   }
 
   private seenOf(report: KeyReport): Seen {

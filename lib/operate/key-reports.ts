@@ -64,7 +64,9 @@ export function keyReportOf(state: KeyState, entries: readonly Entry[] = []): Ke
     // What was a waiter when its process answered has the key by now.
     const isOlder = entry !== undefined && !holderIn(owner) && state.holders.some((holder) => holder.owner === owner);
     const told = entry?.waiters?.slice(isOlder ? 1 : 0).map(toldOf);
-    if (told?.length !== 0) waiters.set(owner, defined({ ...waiter, ...ownerPartsOf(owner), told }));
+    // The clock of a process may be another one than that of the store.
+    const since = told?.[0] && !isOlder ? new Date(state.at - told[0].oldestWait) : waiter.since;
+    if (told?.length !== 0) waiters.set(owner, defined({ ...waiter, ...ownerPartsOf(owner), since, told }));
     callers.set(owner, told?.length === 0 ? 0 : (entry?.waiters?.[0]?.waiting ?? 1) - Number(isOlder));
   };
   for (const waiter of state.waiters) add({ ...waiter, since: new Date(waiter.since), holding: waiter.holding.map(heldKeyOf) });
