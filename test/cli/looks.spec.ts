@@ -305,14 +305,18 @@ describe('graph', () => {
   });
 });
 
-it('leader says who leads, and 4 if nobody does', async () => {
-  expect(await ndl('leader', 'cleaner')).toMatchObject({
-    code: 4,
-    stdout: 'Nobody leads "cleaner".\n0 stand by.\n',
-  });
+it('leader ends a term, and says how to see who leads', async () => {
+  expect(await ndl('leader', 'cleaner')).toMatchObject({ code: 2, stderr: expect.stringContaining('ndl show cleaner-leader') });
   const { owner } = await hold(redis.service(), 'cleaner-leader');
-  expect(await linesOf('leader', 'cleaner')).toEqual(['shop@<host>:<pid> leads "cleaner" for <time>, with token <token>.', '0 stand by.']);
-  expect((await documentOf('leader', 'cleaner')).leader.holders[0]?.owner).toBe(owner);
   const deposed = await ndl('leader', 'cleaner', '--depose', '--reason', 'test', '--yes', '--json');
   expect(documentIn(deposed.stdout, 'release')).toMatchObject({ outcome: 'gave back', holder: owner });
+});
+
+it('ls marks the holder whose process does not answer', async () => {
+  const [told, deaf] = [redis.service(), redis.service(undefined, false)];
+  await told.acquire('told');
+  await deaf.acquire('k');
+  const { stdout } = await ndl('ls');
+  expect(normalised(stdout)).toMatch(/^k +mutex +shop@<host>:<pid> \(silent\)/m);
+  expect(normalised(stdout)).toMatch(/^told +mutex +shop@<host>:<pid> +–/m);
 });
