@@ -1,7 +1,7 @@
 // What comes from the channel of operators: anybody who may publish can send any text there.
 import fc from 'fast-check';
 import { passTime } from '../support/virtual-time.js';
-import { Locks } from 'nestjs-distributed-lock/core';
+import { Locks, type Bus } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { type Answer, answerOf, type ProcessEvents, questionOf, revokeRequestOf } from '../../lib/operate/messages.js';
 
@@ -83,3 +83,31 @@ it('a process answers any number of questions with one message in an interval', 
   await lease.release();
   await locks.close();
 });
+
+it('what was in a message that was lost is asked for again', async () => {
+  const store = memoryStore();
+  let lost = 0;
+  const bus = boundTo(store.bus!);
+  bus.publish = (topic, text) =>
+    topic === 'ops:told' && text.includes('"events"') && lost++ === 0 ? Promise.resolve(1) : store.bus!.publish(topic, text);
+  const [app, looks] = [{ ...store, bus }, store].map((each) => new Locks(each, { logger: false })) as [Locks, Locks];
+  await app.acquire('key');
+  const keys = Array.from({ length: 60 }, (_, index) => `${index}`.padEnd(400, '-'));
+  for (const key of keys) {
+    await app.acquire(key);
+    await app.acquire(key, { waitTimeout: 1 }).catch(() => undefined);
+  }
+  const seen = new Set<string>();
+  for await (const { key } of looks.watch()) if (seen.add(key).size === keys.length) break;
+  expect(lost).toBeGreaterThan(3);
+  for (const each of [app, looks]) await each.close();
+});
+
+function boundTo(bus: Bus): Bus {
+  return {
+    connection: bus.connection,
+    open: (...args) => bus.open(...args),
+    publish: (...args) => bus.publish(...args),
+    listen: (...args) => bus.listen(...args),
+  };
+}
