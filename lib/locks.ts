@@ -208,8 +208,8 @@ export class Locks {
   }
 
   /**
-   * What operators ask for afterwards, in all processes that have waited for a key, or renewed a lease: losses, timeouts, failures, forced releases, skipped
-   * calls. First the last 200 of each process, then those to come, once a second.
+   * The events that operators ask for afterwards, of all processes that have waited for a key, or renewed a lease: losses, timeouts, failures, forced
+   * releases, skipped calls. First the last 200 of each process, then those to come, once a second.
    *
    * @throws {UnsupportedPrimitiveError} where processes receive no messages, as on MySQL.
    */

@@ -9,7 +9,5 @@ delete manifest['//'];
 const text = JSON.stringify({ ...manifest, author: owner }, undefined, 2);
 const named = (given) => given.replaceAll('github.com/OWNER/', `github.com/${owner}/`);
 writeFileSync(file, `${named(text)}\n`);
-for (const name of ['alerts.yml', 'alerts.test.yml']) {
-  const rules = new URL(`../docs/grafana/${name}`, import.meta.url);
-  writeFileSync(rules, named(readFileSync(rules, 'utf8')));
-}
+const rules = ['alerts.yml', 'alerts.test.yml'].map((name) => new URL(`../docs/grafana/${name}`, import.meta.url));
+for (const each of rules) writeFileSync(each, named(readFileSync(each, 'utf8')));

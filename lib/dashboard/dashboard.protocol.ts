@@ -28,7 +28,7 @@ export interface Party extends OwnerParts {
 /** A key that is held, kept or waited for. */
 export interface Row extends RowName {
   readonly kind: KeyKind | 'leader election';
-  /** Those of a semaphore. */
+  /** The permits of a semaphore. */
   readonly permits: number | null;
   /** The first holder; `null`: nobody holds it. */
   readonly holder: Party | null;
@@ -41,7 +41,7 @@ export interface Row extends RowName {
 /** Something that happened: what an operator looks for afterwards. Equal events of a minute are one note. */
 export interface Note extends RowName {
   readonly event: KeyEvent['event'] | 'ran out' | 'gave back' | 'held by hand' | 'outage';
-  /** Of the last of them; and of the first one. */
+  /** The time of the last of them; and of the first one. */
   readonly at: number;
   readonly firstAt: number;
   readonly count: number;
@@ -66,7 +66,7 @@ export interface PageAlarm {
 
 export interface StoreState {
   readonly name: string;
-  /** Of when its rows are; `null`: it has not answered yet. */
+  /** The time of its rows; `null`: it has not answered yet. */
   readonly at: number | null;
   readonly isAway: boolean;
   /** Milliseconds of a request. */
@@ -103,7 +103,7 @@ export interface PageState {
   readonly found: number;
   /** The last ones first. */
   readonly notes: readonly Note[];
-  /** Of the doctor. */
+  /** The advice of the doctor. */
   readonly advice: readonly string[];
 }
 
@@ -128,7 +128,7 @@ export interface KeyAnswer extends RowName {
 /** Equal callers of a process: their process, what they do, and what they hold. */
 export interface WaiterAnswer extends Pick<Party, 'app' | 'host' | 'pid' | 'owner' | 'label' | 'isSilent'> {
   readonly count: number;
-  /** Of the first of them. */
+  /** The start of the longest wait. */
   readonly since: number;
   readonly patienceLeft: ProcessReport['patienceLeft'];
   /** Keys that they hold while they wait. */
@@ -149,7 +149,7 @@ export interface ReleaseOrder extends RowName {
 
 export interface ReleaseAnswer {
   readonly outcome: 'gave back' | 'forced' | 'changed';
-  /** Who has it, if it has changed. */
+  /** The present owner, if it has changed. */
   readonly holder: string | null;
 }
 

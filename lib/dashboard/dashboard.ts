@@ -160,7 +160,7 @@ export class Dashboard {
     [...this.looks.values()][0]?.locks.log.warn('NDL_NO_OPERATOR', line);
   }
 
-  /** Equal callers of a process together. Of those that it does not name, it says how many there are. */
+  /** Equal callers of a process together. A process names the first ones, and says how many there are. */
   private waiterAnswers({ owner, app, host, pid, since, holding, told }: KeyWaiter, hears: boolean, ahead: number): WaiterAnswer[] {
     const callers = told ?? [{ since, holding, label: undefined, patienceLeft: undefined, waiting: 1 }];
     // Our clock, that of the store and that of the process may differ.

@@ -3,7 +3,7 @@ import type { Locks } from '../locks.js';
 
 const AGAIN = 600_000;
 
-/** What the doctor advises about a store. He takes a lock of his own, so he is not asked often. */
+/** The advice of the doctor about a store. It takes a lock of its own, so it is not asked often. */
 export class DoctorAdvice {
   texts: readonly string[] = [];
   private dueAt = 0;

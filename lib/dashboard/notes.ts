@@ -3,7 +3,7 @@ import { processOf } from '../core/model/owner.js';
 import type { Note, Numbers } from './dashboard.protocol.js';
 
 const MINUTE = 60_000;
-/** Of each kind of event: how many are kept, and sent to a page. */
+/** Events of each kind that are kept, and that a page gets. */
 const MOST = { kept: 500, sent: 50 };
 /** The last ones of one key. */
 const SHOWN = 20;
@@ -11,7 +11,7 @@ const SHOWN = 20;
 /** An event of a process, with its owner, or one that the dashboard has seen itself. */
 type Happened = Omit<Note, 'store' | 'key'> & { readonly key: string; readonly owner?: string | undefined };
 
-/** What has happened at one store. */
+/** The events of one store. */
 export class Notes {
   private readonly kept = new Map<Note['event'], Map<string, Happened>>();
 
@@ -63,7 +63,7 @@ export class Notes {
     return { lost: sum('lost') + sum('ran out'), timeouts: sum('timeout'), failed: sum('failed') };
   }
 
-  /** Each thing that happened once, whoever has told it: equal ones of a minute together. */
+  /** Each event once, however many processes report it: equal ones of a minute together. */
   private folded(isMeant: (happened: Happened) => boolean = () => true): Map<Note['event'], Note[]> {
     const of = (event: Note['event']): Happened[] => [...(this.kept.get(event)?.values() ?? [])];
     const tenure = ({ key, owner }: Happened): string => `${key} ${owner}`;

@@ -8,12 +8,12 @@ const MOST_SEARCHED = 100;
 /** A row, and what a search finds it by. */
 export interface Line {
   readonly row: Row;
-  /** As the store knows it. */
+  /** The key in the store. */
   readonly key: string;
   readonly text: string;
 }
 
-/** What was known of a holder, by its key and owner. */
+/** The holders as they were known, by key and owner. */
 export type Holders = ReadonlyMap<string, Party>;
 
 export function holderId(key: string, owner: string): string {
@@ -63,7 +63,7 @@ export function isUsed({ kind, waiterCount }: KeyReport): boolean {
   return waiterCount > 0 || (kind !== 'free' && kind !== 'foreign');
 }
 
-/** Those that are waited for come first, the most waited for before the others; then the oldest. */
+/** Puts the keys with most waiters first, then the oldest. */
 export function byUrgency({ row: one }: Line, { row: other }: Line): number {
   const age = ({ holder, waitingSince }: Row): number => holder?.since ?? waitingSince ?? Infinity;
   return other.waiters - one.waiters || age(one) - age(other) || (one.key < other.key ? -1 : 1);

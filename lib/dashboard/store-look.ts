@@ -22,7 +22,7 @@ export const MOST_ROWS = 500;
 const TOGETHER = 64;
 const YIELD = 256;
 const MOST_SEARCHES = 20;
-/** Milliseconds of a look that is not waited for. */
+/** Milliseconds after which a snapshot is not waited for. */
 const LONG = 1_000;
 const CHAIN = 20;
 
@@ -32,7 +32,7 @@ interface Search {
   lines: readonly Line[];
 }
 
-/** What one store and its processes say, for all who look: made when somebody asks. */
+/** A snapshot of one store and its processes, for all who look: made when somebody asks. */
 export class StoreLook {
   /** The rows to show, the most urgent first. */
   top: readonly Line[] = [];
@@ -73,7 +73,7 @@ export class StoreLook {
     await this.overdue.get();
   }
 
-  /** What was known of a holder. */
+  /** The holder as it was known. */
   holder(key: string, owner: string): Party | undefined {
     return this.holders.get(holderId(key, owner));
   }
@@ -123,7 +123,7 @@ export class StoreLook {
     return chain.map((each) => ({ store: this.name, key: this.nameOf(each) }));
   }
 
-  /** Keeps an order of an operator for those who look afterwards. */
+  /** Keeps an order of an operator among the events. */
   ordered(event: Note['event'], key: string, owner: string | undefined, by: string | null, reason: string): void {
     const at = dateOf(now());
     const process = `dashboard@${hostname()}:${globalThis.process.pid}`;

@@ -91,7 +91,7 @@ const isAnswer = record({
   entries: listOf(isEntry),
   goesOn: isBoolean,
 });
-/** What has happened in a process, `app@host:pid`: all of its events with a number above `after`, as far as they fit. `from` names it in `known`. */
+/** The events of a process, `app@host:pid`: all of its events with a number above `after`, as far as they fit. `from` names it in `known`. */
 const isProcessEvents = record({ process: isName, from: isId, after: isNumber, events: listOf(isEvent) });
 /**
  * To all processes: what they know of these keys, or of all. `known`: and what has happened in them since the event with this number, of each of them that

@@ -58,7 +58,7 @@ export class OperatorResponder {
     this.ofAll.close();
   }
 
-  /** What has happened since the numbers that an operator knows, in messages that each process reads. */
+  /** The events since the numbers that an operator knows, in messages that each process reads. */
   eventsSince(known: NonNullable<Question['known']>): ProcessEvents[] {
     const { name: from, process } = this;
     let after = known[from] ?? 0;

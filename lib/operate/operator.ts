@@ -75,7 +75,7 @@ export class Operator {
     return states.map((state) => keyReportOf(state, known.get(state.key)));
   }
 
-  /** What processes say of all of their keys, and what has happened in them since the events that are known, which it adds. */
+  /** The reports of all processes on all of their keys, and their events since those that are known, which it adds. */
   ask(known: KnownEvents): Promise<Told> {
     return askAll(this, undefined, known);
   }

@@ -75,7 +75,7 @@ describe('what happened', () => {
     expect((await later(400)).numbers.timeouts).toBe(0);
   });
 
-  it('in an outage and a pause is told afterwards, and the outage with its length', async () => {
+  it('in an outage and a pause is known afterwards, and the outage with its length', async () => {
     const { app, appFaults, faults, look, later } = setting();
     const lease = await app.acquire('order:42', { label: 'Orders.pay', keyTimeout: 6_000 });
     const before = await look();

@@ -87,7 +87,7 @@ export interface ProcessReport {
   readonly handedOverUntil?: Date;
 }
 
-/** What an operator asks for afterwards, in one process: equal events of one minute are one. Times are milliseconds. */
+/** An event of one process that an operator asks for afterwards. Equal ones of one minute are one. Times are milliseconds. */
 export interface KeyEvent extends OwnerParts {
   /** `skipped`: a call went on without the key, as a tick of a cron does that another replica runs. */
   readonly event: 'lost' | 'timeout' | 'failed' | 'forced' | 'skipped';

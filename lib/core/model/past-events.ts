@@ -5,7 +5,7 @@ import type { LockEventEmitter, LockEvents, LockKindName } from './events.js';
 /** The kinds of event that an operator asks for afterwards. */
 const EVENTS = ['lost', 'timeout', 'failed', 'forced', 'skipped'] as const;
 const MINUTE = 60_000;
-/** Events that are kept, and their characters. Of more, those of the most frequent kind go first: a storm of one kind pushes out no other. */
+/** Events that are kept, and their characters. Events of the most frequent kind go first: a storm of one kind pushes out no other. */
 const MOST = 200;
 const MOST_CHARACTERS = 32_000;
 const LONGEST_REASON = 200;
@@ -37,7 +37,7 @@ export class PastEvents {
   constructor(events: LockEventEmitter) {
     for (const event of EVENTS) {
       const keep = (payload: LockEvents[typeof event]): void => {
-        // A single try is no wait. What an operator takes away is told by `forced`.
+        // A single try is no wait. What an operator takes away is `forced`.
         if ('waitTimeout' in payload && payload.waitTimeout === 0) return;
         if (event !== 'lost' || !('reason' in payload) || payload.reason !== 'forced') this.add({ ...payload, event });
       };
@@ -45,7 +45,7 @@ export class PastEvents {
     }
   }
 
-  /** Those with a larger number, in the order of their numbers. */
+  /** The events with a larger number, in the order of their numbers. */
   eventsAfter(number: number): PastEvent[] {
     return [...this.kept.values()].filter((event) => event.number > number);
   }

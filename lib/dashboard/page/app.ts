@@ -6,7 +6,7 @@ import { visible } from './words.js';
 
 /** The parts of the page share this. */
 export interface App {
-  /** What the server has said last; `undefined`: nothing yet. */
+  /** The last answer of the server; `undefined`: none yet. */
   readonly state: PageState | undefined;
   readonly view: View;
   readonly server: Server;
