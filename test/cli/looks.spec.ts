@@ -27,7 +27,7 @@ describe('docs/cli.md', () => {
     const shown = blocksOf('docs/cli.md')
       .filter(({ text }) => text.startsWith('$ ndl ') && !text.startsWith('$ ndl watch'))
       .map(({ text }) => text.split('\n'));
-    expect(shown.length).toBe(5);
+    expect(shown.length).toBe(4);
     const shapeOf = (text: string): string[] => normalised(text.replaceAll(/^ +/gm, '')).split('\n');
     for (const [command = '', ...lines] of shown) {
       const words = [...command.slice('$ ndl '.length).matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, word]) => quoted ?? word!);
