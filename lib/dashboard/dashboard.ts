@@ -107,7 +107,7 @@ export class Dashboard {
       holderCount,
       waiters: waiters.flatMap((waiter) => this.waiterAnswers(waiter, look.hears, askedAt - at.getTime())),
       waiterCount,
-      notes: look.notes.of(key),
+      notes: look.notes.of(this.nameOf(key)),
       chain: look.chainFrom(report),
     };
   }

@@ -14,6 +14,8 @@ type Happened = Omit<Note, 'store' | 'key'> & { readonly key: string; readonly o
 /** The events of one store. */
 export class Notes {
   private readonly kept = new Map<Note['event'], Map<string, Happened>>();
+  /** Made again after each new event, not for each page. */
+  private notes: Map<Note['event'], Note[]> | undefined;
 
   /** @param nameOf hides what keys say, if the app wants that. Reasons may name them. */
   constructor(
@@ -37,6 +39,7 @@ export class Notes {
 
   add(happened: Happened): void {
     const { event, key, owner, label, by, firstAt, process } = happened;
+    this.notes = undefined;
     const all = this.kept.get(event) ?? new Map<string, Happened>();
     this.kept.set(event, all);
     const id = JSON.stringify([key, owner, label, by, event === 'forced' ? '' : [firstAt, process]]);
@@ -47,24 +50,30 @@ export class Notes {
 
   /** The last ones of each kind, the newest first. */
   get all(): Note[] {
-    return [...this.folded().values()].flatMap((notes) => notes.slice(0, MOST.sent)).sort((a, b) => b.at - a.at);
+    return [...this.folded.values()].flatMap((notes) => notes.slice(0, MOST.sent)).sort((a, b) => b.at - a.at);
   }
 
-  /** The last ones of a key, the newest first. */
-  of(key: string): Note[] {
-    const notes = [...this.folded((happened) => happened.key === key).values()].flat();
+  /** The last ones of a key, as it is shown, the newest first. */
+  of(name: string): Note[] {
+    const notes = [...this.folded.values()].flat().filter(({ key }) => key === name);
     return notes.sort((a, b) => b.at - a.at).slice(0, SHOWN);
   }
 
   /** How often things happened in the last five minutes. */
   counts(time: number): Pick<Numbers, 'lost' | 'timeouts' | 'failed'> {
-    const all = this.folded(({ at }) => at > time - 5 * MINUTE);
-    const sum = (event: Note['event']): number => (all.get(event) ?? []).reduce((count, note) => count + note.count, 0);
+    const sum = (event: Note['event']): number => {
+      const notes = this.folded.get(event) ?? [];
+      return notes.reduce((all, { at, count }) => all + (at > time - 5 * MINUTE ? count : 0), 0);
+    };
     return { lost: sum('lost') + sum('ran out'), timeouts: sum('timeout'), failed: sum('failed') };
   }
 
+  private get folded(): Map<Note['event'], Note[]> {
+    return (this.notes ??= this.fold());
+  }
+
   /** Each event once, however many processes report it: equal ones of a minute together. */
-  private folded(isMeant: (happened: Happened) => boolean = () => true): Map<Note['event'], Note[]> {
+  private fold(): Map<Note['event'], Note[]> {
     const of = (event: Note['event']): Happened[] => [...(this.kept.get(event)?.values() ?? [])];
     const tenure = ({ key, owner }: Happened): string => `${key} ${owner}`;
     // A process that goes on after a pause finds its loss itself. One that gets no messages takes what an operator does for a loss.
@@ -75,7 +84,7 @@ export class Notes {
     const folded = new Map<Note['event'], Note[]>();
     for (const event of this.kept.keys()) {
       const notes = new Map<string, Note>();
-      for (const happened of of(event).filter((one) => isMeant(one) && !isTold(one))) {
+      for (const happened of of(event).filter((one) => !isTold(one))) {
         const { owner, ...note } = happened;
         const minute = Math.floor(note.firstAt / MINUTE);
         const id = JSON.stringify(event === 'forced' ? [note.key, owner, note.by] : [note.key, note.label, note.by, minute]);
