@@ -208,7 +208,8 @@ export class Locks {
   }
 
   /**
-   * Events of the keys in all processes that have waited for a key, or renewed a lease: taken, handed over, released, lost… Live only, five times a second.
+   * The events that operators ask for afterwards, of all processes that have waited for a key, or renewed a lease: losses, timeouts, failures, forced
+   * releases, skipped calls. First the last 200 of each process, then those to come, once a second.
    *
    * @throws {UnsupportedPrimitiveError} where processes receive no messages, as on MySQL.
    */

@@ -22,10 +22,10 @@ export function usage(message: string): Failure {
 export function failureOf(error: unknown): Failure {
   if (error instanceof Failure) return new Failure(error.exitCode, withoutPasswords(error.message), error.code);
   const { message = String(error), cause } = Object(error) as { message?: string; cause?: unknown };
-  const reason =
-    error instanceof StoreError && !error.isRefusal && cause instanceof Error && cause.message !== '' ? ` ${cause.message}` : '';
-  // The code stays at the end.
-  const text = withoutPasswords(message.includes(reason) ? message : message.replace(/(?= \[LOCK_\w+\]$)|$/, () => reason));
+  const isKnown = error instanceof StoreError && !error.isRefusal && cause instanceof Error;
+  // The code stays at the end, and what is said already is not said again.
+  const reason = isKnown ? cause.message.replace(/ \[LOCK_\w+\]$/, '') : '';
+  const text = withoutPasswords(message.includes(reason) ? message : message.replace(/(?= \[LOCK_\w+\]$)|$/, () => ` ${reason}`));
   const name = missingPackage(error) ?? missingPackage(cause);
   if (name !== undefined) {
     const advice = `This store needs the package ${name}, which is not installed: npm install ${name}`;

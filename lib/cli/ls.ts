@@ -56,7 +56,8 @@ export const ls: Command = {
     reports.sort(ORDERS[sort]);
     const shown = reports.slice(0, limit);
     out.json('ls', { at: new Date(), total: reports.length, keys: shown.map(documentOf) });
-    const rows = shown.map((report) => rowOf(report, out));
+    const hears = (await locks()).store.bus !== undefined;
+    const rows = shown.map((report) => rowOf(report, out, hears));
     out.table(HEAD, rows, `${none}.`);
     if (shown.length < reports.length)
       out.note(`The first ${shown.length} of ${reports.length} keys: see --limit, --older-than and --sort.`);
@@ -64,7 +65,8 @@ export const ls: Command = {
   },
 };
 
-function rowOf(report: KeyReport, out: Output): string[] {
+/** @param hears whether processes are asked: one that does not answer is silent then. */
+function rowOf(report: KeyReport, out: Output, hears: boolean): string[] {
   const { kind, key, at, holders, holderCount, waiters, waiterCount, remaining, permits, count } = report;
   const what =
     kind === 'semaphore' && permits !== undefined ? `${kind} of ${permits}` : kind === 'count-down latch' ? `latch at ${count}` : kind;
@@ -74,7 +76,7 @@ function rowOf(report: KeyReport, out: Output): string[] {
   return [
     out.key(key),
     what,
-    holder ? `${processOf(holder)}${more}${holder.phase === 'kept' ? ' (kept)' : ''}` : '–',
+    holder ? `${processOf(holder)}${more}${holder.phase === 'kept' ? ' (kept)' : hears && !holder.told ? ' (silent)' : ''}` : '–',
     holder ? labelOf(holder) : '–',
     age(oldest(at, holders)),
     age(remaining),

@@ -3,6 +3,7 @@ import { constants } from 'node:os';
 import { parseArgs } from 'node:util';
 import type { Locks } from '../locks.js';
 import type { NdlError } from '../operate/ndl-document.js';
+import { isSettledWithin } from '../core/util/clock.js';
 import { Flags, type Command, type Io, type Session } from './command.js';
 import { doctor } from './doctor.js';
 import { EXIT, failureOf, usage } from './failure.js';
@@ -19,6 +20,8 @@ import { watch } from './watch.js';
 
 export const COMMANDS: Readonly<Record<string, Command>> = { ls, show, watch, graph, ui, release, hold, leader, run, doctor };
 
+/** Milliseconds in which the client of a store that does not answer may end. */
+const CLOSING = 300;
 /** Commands that print the log lines of the store as they come. */
 const LASTING = ['run', 'watch', 'ui'];
 
@@ -44,6 +47,7 @@ export async function ndl(args: readonly string[], io: Io): Promise<number> {
   const out = new Output(isJson, options.includes('--wide'), io);
   const interrupted = new AbortController();
   let locks: Promise<Locks> | undefined;
+  let late: Locks | undefined;
   const notes: string[] = [];
   try {
     const [name = ''] = args;
@@ -72,7 +76,12 @@ export async function ndl(args: readonly string[], io: Io): Promise<number> {
       const note = (line: string): void => (LASTING.includes(name) ? out.note(line) : void notes.push(line));
       out.namespace = namespace;
       const logger = { warn: note, error: note };
-      return new Locks(store, { namespace, app: 'ndl', logger, shutdownTimeout: 0 });
+      const opened = new Locks(store, { namespace, app: 'ndl', logger, shutdownTimeout: 0 });
+      // Without it, each request of a command would wait for a store that does not answer, one after the other.
+      const { error } = LASTING.includes(name) ? {} : await opened.health();
+      if (!error?.transient) return opened;
+      late = opened;
+      throw error;
     };
     const { signal } = interrupted;
     const code = await command.run({ io, flags, words, rest, out, signal, locks: () => (locks ??= open()) });
@@ -84,10 +93,10 @@ export async function ndl(args: readonly string[], io: Io): Promise<number> {
     io.stderr.write(isJson ? `${JSON.stringify({ error: { code, message } } satisfies NdlError)}\n` : `${printableLines(message)}\n`);
     return exitCode;
   } finally {
-    await locks?.then(
-      (opened) => opened.close(),
-      () => undefined,
-    );
+    // A store that does not answer is not waited for again.
+    const opened = late ?? (await locks?.catch(() => undefined));
+    const closed = opened?.close().catch(() => undefined);
+    if (closed) await isSettledWithin(late ? CLOSING : Infinity, closed);
   }
 }
 

@@ -26,19 +26,12 @@ export const release: Command = {
 
 export const leader: Command = {
   words: ['<name>'],
-  summary: 'who leads, since when, and how many stand by',
-  flags: { depose: { type: 'boolean', help: 'end the term, as `release` does; needs --reason' }, ...FORCE },
+  summary: 'ends the term of a leader with --depose, as `release` does',
+  flags: { depose: { type: 'boolean', help: 'needs --reason' }, ...FORCE },
   async run(session) {
-    const { words, flags, out, locks } = session;
-    const key = `${words[0]}-leader`;
-    if (flags.has('depose')) return take(session, key, true);
-    const report = await (await locks()).inspect(key);
-    const [holder] = report.holders;
-    out.json('leader', { at: report.at, leader: documentOf(report) });
-    if (!holder) out.line(`Nobody leads "${words[0]}".`);
-    else out.line(`${processOf(holder)} leads "${words[0]}" for ${age(oldest(report.at, [holder]))}, with token ${report.fencingToken}.`);
-    out.line(`${report.waiterCount} stand by.`);
-    return holder ? EXIT.ok : EXIT.free;
+    const key = `${session.words[0]}-leader`;
+    if (!session.flags.has('depose')) throw usage(`Say --depose to end the term. To see who leads: ndl show ${shellQuoted(key)}`);
+    return take(session, key, true);
   },
 };
 

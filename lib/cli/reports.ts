@@ -1,7 +1,8 @@
 import type { Locks } from '../locks.js';
-import type { HeldKey, KeyHolder, KeyReport, KeyWaiter } from '../core/model/key-report.js';
+import type { KeyHolder, KeyReport, KeyWaiter } from '../core/model/key-report.js';
 import { processOf } from '../core/model/owner.js';
 import type { KeyDocument } from '../operate/ndl-document.js';
+import { heldWhileWaiting } from '../operate/wait-graph.js';
 import type { Output } from './output.js';
 
 const NONE = '–';
@@ -15,11 +16,6 @@ export function callerOf(caller: KeyHolder | KeyWaiter): string {
 /** The facts of a line that are known. */
 export function listed(facts: readonly string[]): string {
   return facts.filter((fact) => fact !== '' && fact !== NONE).join(', ');
-}
-
-/** The keys that a waiter holds, as the store and its process report them. */
-export function heldBy({ holding, told = [] }: KeyWaiter): HeldKey[] {
-  return [...holding, ...told.flatMap((each) => each.holding)];
 }
 
 export function labelOf({ told }: Pick<KeyHolder, 'told'> | Pick<KeyWaiter, 'told'>): string {
@@ -36,7 +32,7 @@ export function oldest(at: Date, all: readonly { readonly since: Date | null }[]
 /** These reports, and those of the keys that their waiters hold. */
 export async function withHeld(locks: Locks, reports: readonly KeyReport[]): Promise<KeyReport[]> {
   const known = reports.map(({ key }) => key);
-  const held = reports.flatMap(({ waiters }) => waiters.flatMap(heldBy)).map(({ key }) => key);
+  const held = reports.flatMap(({ waiters }) => waiters.flatMap(heldWhileWaiting)).map(({ key }) => key);
   const others = [...new Set([...known, ...held])].slice(known.length);
   return [...reports, ...(await Promise.all(others.map((key) => locks.inspect({ key }))))];
 }

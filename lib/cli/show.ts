@@ -1,11 +1,11 @@
 import { processOf } from '../core/model/owner.js';
-import type { Deadlock } from '../operate/wait-graph.js';
+import { heldWhileWaiting, type Deadlock } from '../operate/wait-graph.js';
 import type { KeyReport } from '../core/model/key-report.js';
 import type { Command } from './command.js';
 import { EXIT } from './failure.js';
 import { age, type Output } from './output.js';
 import { releaseLine } from './release.js';
-import { documentOf, heldBy, inUse, labelOf, listed, oldest, withHeld } from './reports.js';
+import { documentOf, inUse, labelOf, listed, oldest, withHeld } from './reports.js';
 
 export const show: Command = {
   words: ['<key>'],
@@ -53,8 +53,8 @@ function print(out: Output, report: KeyReport): void {
   if (holderCount > holders.length) out.line(`         and ${holderCount - holders.length} more`);
   if (waiterCount > 0) out.line(`waiters  ${waiterCount}, the first for ${age(oldest(at, waiters))}`);
   for (const [index, waiter] of waiters.entries()) {
-    const calls = waiter.told?.reduce((sum, { waiting }) => Math.max(sum, waiting), 0) ?? 1;
-    const keys = [...new Set(heldBy(waiter).map((held) => out.key(held.key)))];
+    const calls = waiter.told?.[0]?.waiting ?? 1;
+    const keys = [...new Set(heldWhileWaiting(waiter).map((held) => out.key(held.key)))];
     const facts = [labelOf(waiter), age(oldest(at, [waiter])), calls > 1 ? `${calls} callers` : '', permitsOf(waiter.permits)];
     const state = [keys.length === 0 ? '' : `holds ${keys.join(', ')}`, waiter.isHeard ? '' : 'its process is gone'];
     out.line(`  ${String(index + 1).padStart(3)}    ${processOf(waiter)}  ${listed([...facts, ...state])}`);

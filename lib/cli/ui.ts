@@ -33,7 +33,6 @@ export const ui: Command = {
     out.json('ui', { url });
     out.line(`${url}  Ctrl-C ends it.`);
     if (!signal.aborted) await new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve()));
-    dashboard.close();
     server.close();
     server.closeAllConnections();
     return EXIT.ok;
@@ -49,14 +48,14 @@ async function answer(dashboard: Dashboard, base: string, request: IncomingMessa
   if (path === 'GET ') return void response.writeHead(200, PAGE_HEADERS).end(page);
   // A name that another site has made an address of this machine.
   if (!/^(127\.0\.0\.1|localhost)(:\d+)?$/.test(headers.host ?? '')) throw new Refused(403, 'The address must be that of this machine.');
-  const forgery = forgeryIn(headers, method, [], path === 'GET /events');
+  const forgery = forgeryIn(headers, method);
   if (forgery !== undefined) throw new Refused(403, forgery);
   const by = operatorName();
   const json = (body: unknown): void =>
     void response.writeHead(200, { 'content-type': 'application/json', 'cache-control': 'no-store' }).end(JSON.stringify(body));
-  if (path === 'GET /events') dashboard.stream(() => response, { by, mayRelease: true });
-  else if (path === 'GET /key') json(await dashboard.key(searchParams.get('store'), searchParams.get('key')));
-  else if (path === 'GET /find') json(await dashboard.find(searchParams.get('store'), searchParams.get('text')));
+  const asked = Object.fromEntries(searchParams);
+  if (path === 'GET /state') json(await dashboard.state(asked['store'], asked['q'], { by, mayRelease: true }));
+  else if (path === 'GET /key') json(await dashboard.key(asked['store'], asked['key']));
   else if (path === 'POST /release') json(await dashboard.release(await readJson(request), by));
   else if (path === 'POST /hold') json(await dashboard.hold(await readJson(request), by));
   else throw nothing;

@@ -1,5 +1,4 @@
 import {
-  type BeforeApplicationShutdown,
   type CanActivate,
   Controller,
   type DynamicModule,
@@ -17,7 +16,7 @@ import {
   VERSION_NEUTRAL,
 } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
-import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { LockRegistry } from '../nest/lock-registry.js';
 import { Dashboard, PAGE_HEADERS } from './dashboard.js';
 import { checkDashboardOptions, type DistributedLockDashboardOptions } from './dashboard.options.js';
@@ -38,8 +37,6 @@ interface Request {
   readonly body?: unknown;
   readonly raw?: IncomingMessage;
 }
-/** Its response. */
-type Response = ServerResponse & { readonly raw?: ServerResponse; hijack?(): void };
 
 interface Operator {
   readonly by: string | null;
@@ -58,7 +55,7 @@ class DashboardGate implements CanActivate {
     const request = context.switchToHttp().getRequest<Request>();
     const action = request.method === 'POST' ? 'release' : 'view';
     const { name } = context.getHandler();
-    const forgery = name === 'page' ? undefined : forgeryIn(request.headers, request.method, this.options.origins, name === 'events');
+    const forgery = name === 'page' ? undefined : forgeryIn(request.headers, request.method, this.options.origins);
     if (forgery !== undefined) throw new ForbiddenException(forgery);
     const verdict = await this.options.authorize(action, context);
     operators.set(request, {
@@ -70,7 +67,7 @@ class DashboardGate implements CanActivate {
 }
 
 /** Answers by the adapter: an interceptor of the app that wraps what is returned would wrap the page. */
-class DashboardController implements BeforeApplicationShutdown {
+class DashboardController {
   private made: Dashboard | undefined;
 
   constructor(
@@ -85,47 +82,34 @@ class DashboardController implements BeforeApplicationShutdown {
   }
 
   @Get()
-  page(@Res() response: Response): void {
+  page(@Res() response: unknown): void {
     this.reply(response, page, PAGE_HEADERS);
   }
 
-  @Get('events')
-  async events(@Req() request: Request, @Res() response: Response): Promise<void> {
+  @Get('state')
+  async state(@Req() request: Request, @Res() response: unknown): Promise<void> {
     const { by, mayRelease } = operators.get(request)!;
     const me = { by, mayRelease: await mayRelease().catch(() => false) };
-    const begin = (): ServerResponse => {
-      response.hijack?.();
-      return response.raw ?? response;
-    };
-    await this.answered(async () => this.dashboard.stream(begin, me));
+    const { store, q } = request.query;
+    this.reply(response, await this.answered(() => this.dashboard.state(store, q, me)));
   }
 
   @Get('key')
-  async key(@Req() { query }: Request, @Res() response: Response): Promise<void> {
+  async key(@Req() { query }: Request, @Res() response: unknown): Promise<void> {
     this.reply(response, await this.answered(() => this.dashboard.key(query.store, query.key)));
   }
 
-  @Get('find')
-  async find(@Req() { query }: Request, @Res() response: Response): Promise<void> {
-    this.reply(response, await this.answered(() => this.dashboard.find(query.store, query.text)));
-  }
-
   @Post('release')
-  async release(@Req() request: Request, @Res() response: Response): Promise<void> {
+  async release(@Req() request: Request, @Res() response: unknown): Promise<void> {
     await this.order(request, response, (body, by) => this.dashboard.release(body, by));
   }
 
   @Post('hold')
-  async hold(@Req() request: Request, @Res() response: Response): Promise<void> {
+  async hold(@Req() request: Request, @Res() response: unknown): Promise<void> {
     await this.order(request, response, (body, by) => this.dashboard.hold(body, by));
   }
 
-  /** An open stream would hold up the end of the app. */
-  beforeApplicationShutdown(): void {
-    this.made?.close();
-  }
-
-  private async order(request: Request, response: Response, order: (body: unknown, by: string | null) => Promise<unknown>): Promise<void> {
+  private async order(request: Request, response: unknown, order: (body: unknown, by: string | null) => Promise<unknown>): Promise<void> {
     const { body, raw = request as unknown as IncomingMessage } = request;
     // The app may parse no bodies.
     const isParsed = body !== undefined && body !== null && !('pipe' in Object(body));
@@ -133,7 +117,7 @@ class DashboardController implements BeforeApplicationShutdown {
     this.reply(response, await this.answered(answer));
   }
 
-  private reply(response: Response, body: unknown, headers: Readonly<Record<string, string>> = { 'cache-control': 'no-store' }): void {
+  private reply(response: unknown, body: unknown, headers: Readonly<Record<string, string>> = { 'cache-control': 'no-store' }): void {
     const { httpAdapter } = this.host;
     for (const [name, value] of Object.entries(headers)) httpAdapter.setHeader(response, name, value);
     httpAdapter.reply(response, body, 200);

@@ -1,38 +1,35 @@
 import { createHash } from 'node:crypto';
-import { hostname } from 'node:os';
-import type { ServerResponse } from 'node:http';
 import { checkKey } from '../core/model/key.js';
 import { LockError } from '../core/model/errors.js';
-import type { KeyReport, KeyWaiter } from '../core/model/key-report.js';
-import { partsOf } from '../core/model/owner.js';
-import { now } from '../core/util/clock.js';
+import type { KeyWaiter } from '../core/model/key-report.js';
+import { dateOf, isSettledWithin, now } from '../core/util/clock.js';
 import type { Locks } from '../locks.js';
-import type {
-  FindAnswer,
-  HoldAnswer,
-  HoldOrder,
-  KeyAnswer,
-  Note,
-  ReleaseAnswer,
-  ReleaseOrder,
-  RowName,
-  WaiterAnswer,
+import {
+  VERSION,
+  type PageAlarm,
+  type HoldAnswer,
+  type HoldOrder,
+  type KeyAnswer,
+  type Numbers,
+  type ReleaseAnswer,
+  type ReleaseOrder,
+  type PageState,
+  type WaiterAnswer,
 } from './dashboard.protocol.js';
-import { Hub } from './hub.js';
-import { partyOf } from './live-table.js';
 import { checkNumber, checkReason, Refused } from './refused.js';
+import { partyOf, byUrgency } from './rows.js';
+import { MOST_ROWS, StoreLook } from './store-look.js';
 import { scriptHash, styleHash } from './page.generated.js';
 
 const LONGEST_HOLD = 7 * 24 * 3_600_000;
 const LONGEST_GRACE = 60_000;
-const MOST_RELEASED = 100;
 /** Milliseconds between two orders of one person. */
 const APART = 1000;
 const LONGEST_SEARCH = 512;
 /** Names that are remembered. */
 const MOST_NAMES = 50_000;
-/** Keys in a chain. */
-const LONGEST_CHAIN = 20;
+/** Milliseconds that a page waits for a fresh look at a store, and for the first one: then it gets the last one. */
+const PATIENCE = { next: 1_500, first: 4_000 };
 
 /** Headers of the page. */
 export const PAGE_HEADERS: Readonly<Record<string, string>> = {
@@ -50,7 +47,7 @@ export const PAGE_HEADERS: Readonly<Record<string, string>> = {
 
 /** The answers of the dashboard, in Nest or elsewhere. */
 export class Dashboard {
-  private readonly hub: Hub;
+  private readonly looks: ReadonlyMap<string, StoreLook>;
   private readonly redact: ((key: string) => string) | undefined;
   /** The names of keys, and the keys behind them, if they are redacted. */
   private readonly names = new Map<string, string>();
@@ -58,99 +55,87 @@ export class Dashboard {
   /** When each person gave the last order. */
   private readonly orderedAt = new Map<string | null, number>();
   private hasWarned = false;
-  /** The stores that are searched now. */
-  private readonly searched = new Set<Locks>();
 
-  constructor(
-    private readonly stores: ReadonlyMap<string, Locks>,
-    options: { readonly redact?: (key: string) => string } = {},
-  ) {
+  constructor(stores: ReadonlyMap<string, Locks>, options: { readonly redact?: (key: string) => string } = {}) {
     this.redact = options.redact;
-    this.hub = new Hub(stores, (key) => this.nameOf(key), this.redact !== undefined);
+    const nameOf = (key: string): string => this.nameOf(key);
+    const looks = [...stores].map(([name, locks]) => new StoreLook(name, locks, nameOf, this.redact !== undefined, stores.size));
+    this.looks = new Map(looks.map((look) => [look.name, look]));
   }
 
-  /** @param begin gives the response, when it is sure that it is used. @throws {Refused} */
-  stream(begin: () => ServerResponse, me: { by: string | null; mayRelease: boolean }): void {
-    if (this.hub.isClosed) throw new Refused(503, 'The process is ending.');
-    if (me.mayRelease && me.by === null && !this.hasWarned) {
-      this.hasWarned = true;
-      const line =
-        'The dashboard lets people without a name release keys: let "authorize" return { by }, or nobody knows later who did it.';
-      [...this.stores.values()][0]?.log.warn('NDL_NO_OPERATOR', line);
-    }
-    const refusal = this.hub.refusal(me.by);
-    if (refusal !== undefined) throw new Refused(429, refusal);
-    const response = begin();
-    // The page has gone meanwhile.
-    if (response.destroyed || response.closed || !response.socket || response.socket.destroyed) return;
-    response.writeHead(200, {
-      'content-type': 'text/event-stream; charset=utf-8',
-      'cache-control': 'no-store, no-transform',
-      'x-accel-buffering': 'no',
-    });
-    // It would never end.
-    if (response.req?.method === 'HEAD') return void response.end();
-    this.hub.open(response, { me });
+  /** All that a page draws. @param store only of this one. @param query only rows with these words. @throws {Refused} */
+  async state(store: unknown, query: unknown, me: PageState['me']): Promise<PageState> {
+    if (me.mayRelease && me.by === null) this.warnOnce();
+    const all = [...this.looks.values()];
+    const looks = store === undefined || store === '' ? all : [this.lookOf(store)];
+    const text = query ?? '';
+    if (typeof text !== 'string' || text.length > LONGEST_SEARCH)
+      throw new Refused(422, `"q" must have at most ${LONGEST_SEARCH} characters.`);
+    const isFirst = all.some(({ state: { at, isAway } }) => at === null && !isAway);
+    await isSettledWithin(isFirst ? PATIENCE.first : PATIENCE.next, Promise.all(all.map((look) => look.refresh())));
+    const words = text.toLowerCase().split(/\s+/).filter(Boolean);
+    const found = await Promise.all(looks.map(async (look) => (words.length > 0 ? look.search(words) : look.top)));
+    const rows = found.flat().sort(byUrgency);
+    const numbers = numbersOf(looks);
+    return {
+      version: VERSION,
+      now: dateOf(now()),
+      me,
+      stores: all.map(({ state }) => state),
+      numbers,
+      alarms: [...looks.flatMap(({ alarms }) => alarms), ...lossesIn(numbers.lost)],
+      processes: processesOf(looks),
+      rows: rows.slice(0, MOST_ROWS).map(({ row }) => row),
+      found: words.length > 0 ? rows.length : looks.reduce((sum, { state }) => sum + state.keys, 0),
+      notes: looks.flatMap(({ notes }) => notes.all).sort((a, b) => b.at - a.at),
+      advice: looks.flatMap(({ advice }) => advice.texts),
+    };
   }
 
   /** @throws {Refused} */
   async key(store: unknown, name: unknown): Promise<KeyAnswer> {
-    const locks = this.locksOf(store);
-    const askedAt = now();
-    const report = await this.answered(locks.inspect({ key: this.keyOf(locks, name) }));
-    this.hub.reported(store as string, report, askedAt);
-    // The store has answered before the processes, of which one may be silent.
-    const leftOf = (time: number | null): number | null => time && Math.max(0, time - (now() - askedAt));
-    const { kind, at, fencingToken, permits = null, count = null, remaining, holders, holderCount, waiters, waiterCount } = report;
+    const look = this.lookOf(store);
+    const askedAt = dateOf(now());
+    const report = await this.answered(look.locks.inspect({ key: this.keyOf(look.locks, name) }));
+    const { key, kind, at, fencingToken, permits = null, count = null, remaining, holders, holderCount, waiters, waiterCount } = report;
+    const parties = holders.map((holder) => partyOf(holder, askedAt, look.hears, look.holder(key, holder.owner)));
+    look.reported(report);
     return {
-      ...{ store: store as string, key: this.nameOf(report.key), kind, at: at.getTime(), fencingToken, permits, count },
-      remaining: leftOf(remaining),
-      holders: holders.map((holder) => {
-        const { remaining: left, phase, permits: own } = holder;
-        const before = this.hub.liveKey(store as string, report.key)?.holders.get(holder.owner);
-        return { ...partyOf(holder, before), remaining: leftOf(left), phase, isShared: own !== Infinity };
-      }),
+      ...{ store: look.name, key: this.nameOf(key), kind, at: dateOf(now()), fencingToken, permits, count },
+      endsAt: remaining === null ? null : askedAt + remaining,
+      holders: parties.map((party, index) => ({ ...party, isShared: holders[index]!.permits !== Infinity })),
       holderCount,
-      waiters: waiters.flatMap((waiter) => this.waiterAnswers(waiter)),
+      waiters: waiters.flatMap((waiter) => this.waiterAnswers(waiter, look.hears, askedAt - at.getTime())),
       waiterCount,
-      notes: this.hub.notesOf(store as string, this.nameOf(report.key)),
-      chain: this.chainFrom(store as string, report),
+      notes: look.notes.of(this.nameOf(key)),
+      chain: look.chainFrom(report),
     };
   }
 
   /** @throws {Refused} */
   async release(body: unknown, by: string | null): Promise<ReleaseAnswer> {
-    const { store, keys, reason, grace, keepFor } = Object(body) as Partial<ReleaseOrder>;
-    const locks = this.locksOf(store);
+    const { store, key: name, owner, token, reason, grace, keepFor } = Object(body) as Partial<ReleaseOrder>;
+    const look = this.lookOf(store);
     checkReason(reason);
     checkNumber('grace', grace, LONGEST_GRACE);
     checkNumber('keepFor', keepFor, LONGEST_HOLD);
-    if (!Array.isArray(keys) || keys.length === 0 || keys.length > MOST_RELEASED) {
-      throw new Refused(422, `"keys" must be an array of 1 to ${MOST_RELEASED}.`);
+    if (typeof owner !== 'string' || (token !== null && !Number.isSafeInteger(token))) {
+      throw new Refused(422, 'The owner and the token that were shown must be given.');
     }
-    const orders = (keys as unknown[]).map((each) => {
-      const { key, owner, token } = Object(each) as Partial<ReleaseOrder['keys'][number]>;
-      if (typeof owner !== 'string' || (token !== null && !Number.isSafeInteger(token))) {
-        throw new Refused(422, 'Each of "keys" must have the owner and the token that were shown.');
-      }
-      return { key: this.keyOf(locks, key), owner, token };
-    });
+    const key = this.keyOf(look.locks, name);
     this.mayOrder(by);
-    return Promise.all(
-      orders.map(async ({ key, owner, token }) => {
-        const options = { owner, reason, grace, keepFor, ...(token != null && { token }), ...(by !== null && { by }) };
-        const refused = ({ message: reason }: Refused) => ({ outcome: 'failed' as const, holder: null, reason });
-        const answer = await this.answered(locks.forceRelease({ key }, options)).catch(refused);
-        if (answer.outcome === 'gave back') this.note(store as string, key, 'gave back', by, reason);
-        return { key: this.nameOf(key), ...answer };
-      }),
-    );
+    const options = { owner, reason, grace, keepFor, ...(token != null && { token }), ...(by !== null && { by }) };
+    const answer = await this.answered(look.locks.forceRelease({ key }, options));
+    if (answer.outcome === 'gave back') look.ordered('gave back', key, owner, by, reason);
+    await look.ask([key]);
+    return answer;
   }
 
   /** Takes a free key, and keeps it for so long. @throws {Refused} */
   async hold(body: unknown, by: string | null): Promise<HoldAnswer> {
     const { store, key, for: length, reason } = Object(body) as Partial<HoldOrder>;
-    const locks = this.locksOf(store);
+    const look = this.lookOf(store);
+    const { locks } = look;
     checkReason(reason);
     checkNumber('for', length, LONGEST_HOLD, 1);
     if (typeof key !== 'string') throw new Refused(422, '"key" must be a string.');
@@ -162,69 +147,41 @@ export class Dashboard {
       const line = `"${this.nameOf(whole)}" is held for ${length} ms by ${by ?? 'an operator'}: ${reason}`;
       locks.log.warn('NDL_HELD_BY_HAND', line, { key: whole, owner });
       await locks.store.inspector?.note(line).catch(() => undefined);
-      this.note(store as string, whole, 'held by hand', by, reason);
-      void this.hub.followerOf(store as string)?.ask([whole]);
+      look.ordered('held by hand', whole, owner, by, reason);
+      await look.ask([whole]);
     }
     return { isHeld: owner !== null };
   }
 
-  /** Asks the store for keys in use that have this text, and puts them into the table. @throws {Refused} */
-  async find(store: unknown, text: unknown): Promise<FindAnswer> {
-    const locks = this.locksOf(store);
-    const follower = this.hub.followerOf(store as string);
-    if (!follower)
-      throw new Refused(409, 'This process has no page open: behind a load balancer, all requests of a page must reach the same process.');
-    if (typeof text !== 'string' || text.trim() === '' || text.length > LONGEST_SEARCH) {
-      throw new Refused(422, `"text" must have 1 to ${LONGEST_SEARCH} characters.`);
+  private warnOnce(): void {
+    if (this.hasWarned) return;
+    this.hasWarned = true;
+    const line = 'The dashboard lets people without a name release keys: let "authorize" return { by }, or nobody knows later who did it.';
+    [...this.looks.values()][0]?.locks.log.warn('NDL_NO_OPERATOR', line);
+  }
+
+  /** Equal callers of a process together. A process names the first ones, and says how many there are. */
+  private waiterAnswers({ owner, app, host, pid, since, holding, told }: KeyWaiter, hears: boolean, ahead: number): WaiterAnswer[] {
+    const callers = told ?? [{ since, holding, label: undefined, patienceLeft: undefined, waiting: 1 }];
+    // Our clock, that of the store and that of the process may differ.
+    const skew = ahead + since.getTime() - callers[0]!.since.getTime();
+    const groups = new Map<string, WaiterAnswer>();
+    for (const { label = null, since: from, patienceLeft, holding: held } of callers) {
+      const names = held.map(({ key }) => this.nameOf(key));
+      const id = JSON.stringify([label, names]);
+      const first = { owner, app, host, pid, label, isSilent: hears && !told, since: from.getTime() + skew, patienceLeft, holding: names };
+      groups.set(id, { ...(groups.get(id) ?? first), count: (groups.get(id)?.count ?? 0) + 1 });
     }
-    if (this.redact) {
-      const reports = await follower.ask([this.keyOf(locks, text.trim())]);
-      return { found: reports.filter(({ kind, waiterCount }) => kind !== 'free' || waiterCount > 0).length, isWhole: true };
-    }
-    if (this.searched.has(locks)) throw new Refused(429, 'Another search is under way.');
-    this.searched.add(locks);
-    return this.answered(follower.find(text.trim())).finally(() => this.searched.delete(locks));
+    const unnamed = (callers[0]?.waiting ?? 0) - callers.length;
+    const [last] = [...groups].slice(-1);
+    if (last && unnamed > 0) groups.set(last[0], { ...last[1], count: last[1].count + unnamed });
+    return [...groups.values()];
   }
 
-  close(): void {
-    this.hub.close();
-  }
-
-  private note(store: string, key: string, event: Note['event'], by: string | null, reason: string): void {
-    const here = { app: 'dashboard', host: hostname(), pid: process.pid };
-    this.hub.noted(store, { event, key, reason, at: new Date(), ...here, by: by ?? undefined });
-  }
-
-  private waiterAnswers({ owner, app, host, pid, since, holding, told }: KeyWaiter): WaiterAnswer[] {
-    const common = { owner, app, host, pid, isSilent: told === undefined };
-    const callers = told ?? [{ since, holding, label: undefined, patienceLeft: undefined }];
-    return callers.map((caller) => ({
-      ...common,
-      label: caller.label ?? null,
-      since: caller.since.getTime(),
-      patienceLeft: caller.patienceLeft,
-      holding: caller.holding.map(({ key }) => this.nameOf(key)),
-    }));
-  }
-
-  /** The key, what its holder waits for, and so on. */
-  private chainFrom(store: string, report: KeyReport): RowName[] {
-    const chain: string[] = [];
-    for (let next: KeyReport | undefined = report; next && !chain.includes(next.key) && chain.length < LONGEST_CHAIN;) {
-      chain.push(next.key);
-      const uuids = next.holders.map(({ owner }) => partsOf(owner)?.uuid);
-      const isHeldBy = ({ told, holding }: KeyWaiter): boolean =>
-        [...holding, ...(told ?? []).flatMap((each) => each.holding)].some(({ uuid }) => uuids.includes(uuid));
-      next = this.hub.followerOf(store)?.reports.find(({ waiters }) => waiters.some(isHeldBy));
-      if (next && chain.includes(next.key)) chain.push(next.key);
-    }
-    return chain.map((key) => ({ store, key: this.nameOf(key) }));
-  }
-
-  private locksOf(store: unknown): Locks {
-    const locks = typeof store === 'string' ? this.stores.get(store) : undefined;
-    if (!locks) throw new Refused(404, 'There is no such store.');
-    return locks;
+  private lookOf(store: unknown): StoreLook {
+    const look = typeof store === 'string' ? this.looks.get(store) : undefined;
+    if (!look) throw new Refused(404, 'There is no such store.');
+    return look;
   }
 
   private nameOf(key: string): string {
@@ -271,4 +228,34 @@ export class Dashboard {
     for (const [person, at] of this.orderedAt) if (at + APART <= time) this.orderedAt.delete(person);
     this.orderedAt.set(by, time);
   }
+}
+
+function numbersOf(looks: readonly StoreLook[]): Numbers {
+  const time = dateOf(now());
+  const sum = (numbers: readonly number[]): number => numbers.reduce((all, each) => all + each, 0);
+  const counts = looks.map(({ notes }) => notes.counts(time));
+  const waits = looks.flatMap(({ census: { waitingSince }, state: { at } }) =>
+    waitingSince === null || at === null ? [] : at - waitingSince,
+  );
+  return {
+    held: sum(looks.map(({ census }) => census.held)),
+    waiting: sum(looks.map(({ census }) => census.waiting)),
+    longestWait: waits.length === 0 ? null : Math.max(...waits),
+    lost: sum(counts.map(({ lost }) => lost)),
+    timeouts: sum(counts.map(({ timeouts }) => timeouts)),
+    failed: sum(counts.map(({ failed }) => failed)),
+  };
+}
+
+/** A process may use several stores. While one of them does not answer, nothing is known of its processes. */
+function processesOf(looks: readonly StoreLook[]): PageState['processes'] {
+  const present = looks.filter(({ state }) => !state.isAway);
+  const all = new Set(present.flatMap(({ census }) => [...census.processes.keys()]));
+  const silent = [...all].filter((name) => present.some(({ census }) => census.processes.get(name)));
+  return { known: all.size, silent };
+}
+
+function lossesIn(lost: number): PageAlarm[] {
+  if (lost === 0) return [];
+  return [{ kind: 'lost', text: `${lost} ${lost === 1 ? 'lease was' : 'leases were'} lost in the last five minutes: see the events.` }];
 }

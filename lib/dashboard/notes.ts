@@ -1,79 +1,111 @@
 import type { KeyEvent } from '../core/model/key-report.js';
 import { processOf } from '../core/model/owner.js';
-import type { WatchedEvent } from '../operate/other-processes.js';
-import type { Note } from './dashboard.protocol.js';
+import type { Note, Numbers } from './dashboard.protocol.js';
 
 const MINUTE = 60_000;
-/** Notes that are kept: time-outs have a cap of their own, so that they do not push out what matters more. */
-const MOST = { timeout: 200, others: 300 };
-const MOST_RELEASES = 2000;
+/** Events of each kind that are kept, and that a page gets. */
+const MOST = { kept: 500, sent: 50 };
+/** The last ones of one key. */
 const SHOWN = 20;
-const EVENTS = ['lost', 'timeout', 'forced', 'failed', 'aborted', 'released', 'gave back', 'held by hand'];
 
-/** An event of a key, or an order of an operator. */
-export type Noted = Omit<WatchedEvent, 'event'> & { readonly event: KeyEvent['event'] | Note['event'] };
+/** An event of a process, with its owner, or one that the dashboard has seen itself. */
+type Happened = Omit<Note, 'store' | 'key'> & { readonly key: string; readonly owner?: string | undefined };
 
-/** The events that an operator looks for afterwards. */
+/** The events of one store. */
 export class Notes {
-  private readonly kept: Record<keyof typeof MOST, Map<string, Note>> = { timeout: new Map(), others: new Map() };
-  private fresh = new Map<string, Note>();
-  private releases: Note[] = [];
+  private readonly kept = new Map<Note['event'], Map<string, Happened>>();
+  /** Made again after each new event, not for each page. */
+  private notes: Map<Note['event'], Note[]> | undefined;
 
-  get all(): Note[] {
-    return [...this.kept.timeout.values(), ...this.kept.others.values()];
-  }
+  /** @param nameOf hides what keys say, if the app wants that. Reasons may name them. */
+  constructor(
+    private readonly store: string,
+    private readonly nameOf: (key: string) => string,
+    private readonly hidesReasons: boolean,
+  ) {}
 
-  /** @param key as it is shown. */
-  add(store: string, key: string, event: Noted, hidesReason = false): void {
-    const { event: name, label = null, owner, reason = null, by = null, app, host, pid, held = null, count = 1 } = event;
-    if (!EVENTS.includes(name)) return;
-    const at = event.at.getTime();
-    const process = owner === undefined ? `${app}@${host}:${pid}` : processOf(owner);
-    const told = { at, firstAt: event.firstAt?.getTime() ?? at, count, by, label, process, held };
-    const note: Note = { store, key, event: name as Note['event'], reason: hidesReason ? null : reason, ...told };
-    if (name === 'released') {
-      if (this.releases.push(note) > MOST_RELEASES) this.releases = this.releases.slice(-MOST_RELEASES / 2);
-      return;
+  /** Events of processes: one that has happened again replaces what was known of it. */
+  heard(events: readonly KeyEvent[]): void {
+    for (const { event, key, owner, label = null, by = null, reason = null, held, waited, at, firstAt, count, ...of } of events) {
+      const times = {
+        at: at.getTime(),
+        firstAt: firstAt.getTime(),
+        count,
+        lasted: held ?? (event === 'skipped' ? null : (waited ?? null)),
+      };
+      this.add({ event, key, owner, label, by, reason, ...times, process: owner === undefined ? processOf(of) : processOf(owner) });
     }
-    const kept = this.kept[name === 'timeout' ? 'timeout' : 'others'];
-    const id = noteId(note);
-    const known = kept.get(id);
-    const folded = known ? folding(known, note) : note;
-    kept.delete(id);
-    kept.set(id, folded);
-    this.fresh.set(id, folded);
-    if (kept.size > MOST[name === 'timeout' ? 'timeout' : 'others']) kept.delete(kept.keys().next().value!);
   }
 
-  /** The notes that are new, or have changed, since the last call. */
-  take(): Note[] {
-    const taken = [...this.fresh.values()];
-    this.fresh.clear();
-    return taken;
+  add(happened: Happened): void {
+    const { event, key, owner, label, by, firstAt, process } = happened;
+    this.notes = undefined;
+    const all = this.kept.get(event) ?? new Map<string, Happened>();
+    this.kept.set(event, all);
+    const id = JSON.stringify([key, owner, label, by, event === 'forced' ? '' : [firstAt, process]]);
+    all.delete(id);
+    all.set(id, happened);
+    if (all.size > MOST.kept) all.delete(all.keys().next().value!);
   }
 
-  /** How often it happened in the last five minutes. */
-  recent(event: Note['event']): number {
-    return this.all.reduce((sum, note) => sum + (note.event === event && note.at > Date.now() - 5 * MINUTE ? note.count : 0), 0);
+  /** The last ones of each kind, the newest first. */
+  get all(): Note[] {
+    return [...this.folded.values()].flatMap((notes) => notes.slice(0, MOST.sent)).sort((a, b) => b.at - a.at);
   }
 
-  /** The last ones of a key, the newest first. */
-  of(store: string, key: string): Note[] {
-    const notes = [...this.all, ...this.releases].filter((note) => note.store === store && note.key === key);
-    return notes
-      .reverse()
-      .sort((a, b) => b.at - a.at)
-      .slice(0, SHOWN);
+  /** The last ones of a key, as it is shown, the newest first. */
+  of(name: string): Note[] {
+    const notes = [...this.folded.values()].flat().filter(({ key }) => key === name);
+    return notes.sort((a, b) => b.at - a.at).slice(0, SHOWN);
+  }
+
+  /** How often things happened in the last five minutes. */
+  counts(time: number): Pick<Numbers, 'lost' | 'timeouts' | 'failed'> {
+    const sum = (event: Note['event']): number => {
+      const notes = this.folded.get(event) ?? [];
+      return notes.reduce((all, { at, count }) => all + (at > time - 5 * MINUTE ? count : 0), 0);
+    };
+    return { lost: sum('lost') + sum('ran out'), timeouts: sum('timeout'), failed: sum('failed') };
+  }
+
+  private get folded(): Map<Note['event'], Note[]> {
+    return (this.notes ??= this.fold());
+  }
+
+  /** Each event once, however many processes report it: equal ones of a minute together. */
+  private fold(): Map<Note['event'], Note[]> {
+    const of = (event: Note['event']): Happened[] => [...(this.kept.get(event)?.values() ?? [])];
+    const tenure = ({ key, owner }: Happened): string => `${key} ${owner}`;
+    // A process that goes on after a pause finds its loss itself. One that gets no messages takes what an operator does for a loss.
+    const forced = new Set(of('forced').map(tenure));
+    const lost = new Set(of('lost').map(tenure));
+    const isTold = (one: Happened): boolean =>
+      (one.event === 'lost' && forced.has(tenure(one))) || (one.event === 'ran out' && (lost.has(tenure(one)) || forced.has(tenure(one))));
+    const folded = new Map<Note['event'], Note[]>();
+    for (const event of this.kept.keys()) {
+      const notes = new Map<string, Note>();
+      for (const happened of of(event).filter((one) => !isTold(one))) {
+        const { owner, ...note } = happened;
+        const minute = Math.floor(note.firstAt / MINUTE);
+        const id = JSON.stringify(event === 'forced' ? [note.key, owner, note.by] : [note.key, note.label, note.by, minute]);
+        const known = notes.get(id);
+        const reason = this.hidesReasons && event !== 'outage' ? null : note.reason;
+        const named = { ...note, reason, store: this.store, key: note.key && this.nameOf(note.key) };
+        notes.set(id, known ? joined(known, named) : named);
+      }
+      folded.set(
+        event,
+        [...notes.values()].sort((a, b) => b.at - a.at),
+      );
+    }
+    return folded;
   }
 }
 
-/** Equal notes of one minute are one. */
-function noteId({ event, store, key, label, process, by, firstAt }: Note): string {
-  return JSON.stringify([event, store, key, label, event === 'timeout' ? '' : process, by, Math.floor(firstAt / MINUTE)]);
-}
-
-function folding(known: Note, note: Note): Note {
-  const process = known.process === note.process ? note.process : 'several processes';
-  const [firstAt, at] = [Math.min(known.firstAt, note.firstAt), Math.max(known.at, note.at)];
-  return { ...note, at, firstAt, count: known.count + note.count, process };
+function joined(one: Note, other: Note): Note {
+  const last = one.at > other.at ? one : other;
+  const process = one.process === other.process ? one.process : 'several processes';
+  // Two processes tell what one operator does once.
+  const count = one.event === 'forced' ? 1 : one.count + other.count;
+  return { ...last, label: one.label ?? other.label, process, firstAt: Math.min(one.firstAt, other.firstAt), count };
 }

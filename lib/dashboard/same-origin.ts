@@ -5,14 +5,8 @@ import type { IncomingHttpHeaders } from 'node:http';
  * our own is not enough: an app may permit all origins to send any header.
  *
  * @param origins other origins of the page itself.
- * @param isStream whether it is for an `EventSource`, which sends no header of ours.
  */
-export function forgeryIn(
-  headers: IncomingHttpHeaders,
-  method: string,
-  origins: readonly string[] = [],
-  isStream = false,
-): string | undefined {
+export function forgeryIn(headers: IncomingHttpHeaders, method: string, origins: readonly string[] = []): string | undefined {
   const { origin, referer, 'sec-fetch-site': site, 'content-type': type = '' } = headers;
   const isNamed = origin !== undefined && origins.includes(origin);
   // A browser that does not say where it comes from names the origin of each POST. The page sends no `Referer`, and HTTP/2 has no `Host`.
@@ -20,7 +14,6 @@ export function forgeryIn(
   const isOwn =
     site === undefined ? from === undefined || hostOf(from) === (headers.host ?? headers[':authority']) : site === 'same-origin';
   if (!isOwn && !isNamed) return 'The request is from another site.';
-  if (isStream) return undefined;
   if (headers['x-lock-dashboard'] !== '1') return 'The header x-lock-dashboard is missing.';
   return method !== 'POST' || /^application\/json(;|$)/i.test(type) ? undefined : 'The body must be JSON.';
 }

@@ -2,7 +2,8 @@ import type { ObservedCall, TelemetrySource } from '../core/model/telemetry.js';
 import type { Attributes } from './hub.js';
 import type { GaugeName } from './instruments.js';
 
-const MOST_NAMES = 100;
+/** Names of one attribute, unless an app wants fewer. */
+export const MOST_NAMES = 100;
 const NONE = '(none)';
 const OTHER = '(other)';
 
@@ -12,17 +13,20 @@ export class Names {
   private hasWarned = false;
 
   /** @param what they are, for the warning. */
-  constructor(private readonly what: string) {}
+  constructor(
+    private readonly what: string,
+    private readonly most = MOST_NAMES,
+  ) {}
 
   of(source: TelemetrySource, name = NONE): string {
     if (this.known.has(name)) return name;
-    if (this.known.size < MOST_NAMES) {
+    if (this.known.size < this.most) {
       this.known.add(name);
       return name;
     }
     if (!this.hasWarned) {
       this.hasWarned = true;
-      source.warn(`More than ${MOST_NAMES} ${this.what} for metrics: the others are counted together, as "${OTHER}".`);
+      source.warn(`More than ${this.most} ${this.what} for metrics: the others are counted together, as "${OTHER}".`);
     }
     return OTHER;
   }

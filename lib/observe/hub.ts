@@ -14,9 +14,17 @@ const MS = 1000;
 /** Turns the events of locks into measurements, for one registry. All {@link Locks} that report to it share its names and its gauges. */
 export class MetricsHub {
   private readonly sources = new Set<TelemetrySource>();
-  private readonly names = { labels: new Names('labels of locks'), elections: new Names('elections') };
+  private readonly names: { readonly labels: Names; readonly elections: Names };
+  /** The labels and kinds of lock that have had a lease. */
+  private readonly granted = new Set<string>();
 
-  constructor(private readonly sink: Sink) {}
+  /** @param labels how many labels of locks have series of their own. */
+  constructor(
+    private readonly sink: Sink,
+    labels?: number,
+  ) {
+    this.names = { labels: new Names('labels of locks', labels), elections: new Names('elections') };
+  }
 
   observe(source: TelemetrySource): TelemetryObserver {
     this.sources.add(source);
@@ -36,6 +44,14 @@ export class MetricsHub {
     return readGauge(name, this.sources, this.names);
   }
 
+  /** A counter that appears with the first loss would have no increase by it. */
+  private mayLose(lock: string, kind: string, store: string): void {
+    const id = `${lock} ${kind} ${store}`;
+    if (this.granted.has(id)) return;
+    this.granted.add(id);
+    for (const reason of ['expired', 'taken']) this.sink('distributed_lock.lost', 0, { lock, kind, store, reason });
+  }
+
   private listen(source: TelemetrySource): (() => void)[] {
     const { sink, names } = this;
     const { store } = source;
@@ -50,7 +66,9 @@ export class MetricsHub {
     return [
       source.on('acquired', (event) => {
         waited(event, 'acquired');
-        sink('distributed_lock.grants', 1, { lock: lockOf(event), kind: event.kind, store, via: event.via });
+        const lock = lockOf(event);
+        sink('distributed_lock.grants', 1, { lock, kind: event.kind, store, via: event.via });
+        this.mayLose(lock, event.kind, store);
       }),
       source.on('timeout', (event) => waited(event, event.waitTimeout === 0 ? 'refused' : 'timeout')),
       source.on('aborted', (event) => waited(event, 'aborted')),

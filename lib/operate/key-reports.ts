@@ -1,8 +1,8 @@
 import type { Tenure } from '../core/holding/tenure.js';
 import { defined } from '../core/model/check-options.js';
 import type { HeldKey, KeyHolder, KeyReport, KeyWaiter, OwnerParts, ProcessReport } from '../core/model/key-report.js';
-import { holdingOf, partsOf } from '../core/model/owner.js';
-import type { HolderState, KeyState, WaiterState } from '../core/store/inspector.js';
+import { holdingOf, partsOf, processOf } from '../core/model/owner.js';
+import type { HolderState, KeyState } from '../core/store/inspector.js';
 import { dateOf } from '../core/util/clock.js';
 import type { LockQueue } from '../core/waiting/lock-queue.js';
 import type { KeptKey, LockQueues } from '../core/waiting/lock-queues.js';
@@ -46,33 +46,52 @@ function entriesOfQueue({ key, waiting, holders, contenders }: LockQueue): Entry
   return callers.length === 0 || owner === undefined ? entries : [...entries, { key, owner, waiters: callers.map(waiterOf) }];
 }
 
-/** Joins the state of a key at the store with what the processes say of it. */
+/** Joins the state of a key at the store with what the processes say of it. Only here callers are counted. */
 export function keyReportOf(state: KeyState, entries: readonly Entry[] = []): KeyReport {
   const holderIn = (owner: string): SentReport | undefined => entries.find((entry) => entry.holder && entry.owner === owner)?.holder;
-  const waitersIn = (owner: string): ProcessReport[] | undefined =>
-    entries.find((entry) => entry.waiters && entry.owner === owner)?.waiters?.map(toldOf);
   const keyHolderOf = (holder: HolderState): KeyHolder => {
     const report = holderIn(holder.owner);
     const since = report?.since ?? holder.since;
     const told = report && toldOf(report);
     return defined({ ...holder, ...ownerPartsOf(holder.owner), since: since === null ? null : new Date(since), told });
   };
-  const keyWaiterOf = (waiter: WaiterState): KeyWaiter => {
-    const holding = waiter.holding.map(heldKeyOf);
-    return defined({ ...waiter, ...ownerPartsOf(waiter.owner), since: new Date(waiter.since), holding, told: waitersIn(waiter.owner) });
+  const waiters = new Map<string, KeyWaiter>();
+  /** The owner by which the callers of a process wait, and how many. */
+  const callers = new Map<string, number>();
+  const add = (waiter: Omit<KeyWaiter, keyof OwnerParts | 'told'>): void => {
+    const { owner } = waiter;
+    const entry = entries.find((each) => each.waiters && each.owner === owner);
+    // What was a waiter when its process answered has the key by now.
+    const isOlder = entry !== undefined && !holderIn(owner) && state.holders.some((holder) => holder.owner === owner);
+    const told = entry?.waiters?.slice(isOlder ? 1 : 0).map(toldOf);
+    // The clock of a process may be another one than that of the store.
+    const since = told?.[0] && !isOlder ? new Date(state.at - told[0].oldestWait) : waiter.since;
+    if (told?.length !== 0) waiters.set(owner, defined({ ...waiter, ...ownerPartsOf(owner), since, told }));
+    callers.set(owner, told?.length === 0 ? 0 : (entry?.waiters?.[0]?.waiting ?? 1) - Number(isOlder));
   };
-  /** The callers of the holder's own process, which need no queue entry at the store. */
-  const waitersBehind = ({ owner, permits }: HolderState): KeyWaiter[] => {
-    const told = waitersIn(owner) ?? [];
-    return told.slice(0, 1).map(({ since, holding }) => ({ owner, ...ownerPartsOf(owner), since, permits, holding, isHeard: true, told }));
-  };
-  const local = state.holders.flatMap(waitersBehind);
+  for (const waiter of state.waiters) add({ ...waiter, since: new Date(waiter.since), holding: waiter.holding.map(heldKeyOf) });
+  for (const { owner, permits } of state.holders) {
+    // The callers of the holder's own process need no queue entry at the store.
+    const [first] = entries.find((each) => each.waiters && each.owner === owner)?.waiters ?? [];
+    if (first) add({ owner, since: new Date(first.since), permits, holding: first.holding.map(heldKeyOf), isHeard: true });
+  }
+  // A process has several entries in the queue of a semaphore, and reports all of its callers by one of them.
+  const telling = new Set([...waiters.values()].filter(({ told }) => told).map(processOf));
+  for (const [owner, { told }] of waiters) {
+    if (told || !telling.has(processOf(owner))) continue;
+    waiters.delete(owner);
+    callers.delete(owner);
+  }
+  // The store has named a hundred of those that it knows.
+  if (state.waiterCount > state.waiters.length)
+    for (const { owner, waiters: others } of entries) if (others && !callers.has(owner)) callers.set(owner, others[0]?.waiting ?? 0);
+  const known = [...callers.values()].reduce((sum, count) => sum + count, 0);
   return {
     ...state,
     at: new Date(state.at),
     holders: state.holders.map(keyHolderOf),
-    waiters: [...state.waiters.map(keyWaiterOf), ...local],
-    waiterCount: state.waiterCount + local.length,
+    waiters: [...waiters.values()],
+    waiterCount: state.waiterCount > state.waiters.length ? Math.max(known, state.waiterCount) : known,
   };
 }
 

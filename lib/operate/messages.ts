@@ -35,6 +35,9 @@ const isNumberOrNull: Check<number | null> = (value) => value === null || isNumb
 /** Milliseconds since 1970 from which `Date` can make a date. */
 const isDate: Check<number> = (value) => typeof value === 'number' && Math.abs(value) <= LAST_DATE;
 
+const isNumbers: Check<Readonly<Record<string, number>>> = (value) =>
+  typeof value === 'object' && value !== null && Object.values(value).every((each) => typeof each === 'number');
+
 function optional<T>(check: Check<T>): Check<T | undefined> {
   return (value) => value === undefined || check(value);
 }
@@ -61,23 +64,21 @@ const isReport = record({
 });
 /** The reports of a process on one of its owners, which holds a key, or by which callers wait for one. */
 const isEntry = record({ key: isName, owner: isName, holder: optional(isReport), waiters: optional(listOf(isReport)) });
-/** A `KeyEvent` without its process, which the message names, and with dates in milliseconds since 1970. */
+/** A `PastEvent`. */
 const isEvent = record({
+  number: isNumber,
   event: isText as Check<KeyEvent['event']>,
-  at: isDate,
   key: isName,
   kind: optional(isText as Check<NonNullable<KeyEvent['kind']>>),
   label: optional(isText),
   owner: optional(isName),
-  fencingToken: optional(isNumberOrNull),
+  by: optional(isText),
+  reason: optional(isText),
   waited: optional(isNumber),
   held: optional(isNumber),
-  reason: optional(isText),
-  by: optional(isText),
-  to: optional(isText),
-  adoptedFrom: optional(isText),
-  firstAt: optional(isDate),
-  count: optional(isNumber),
+  at: isDate,
+  firstAt: isDate,
+  count: isNumber,
 });
 /**
  * To questions and requests with these ids. `changed`: requests to a caller that has the key no more. `connection`: of the process, which other `Locks` may
@@ -90,10 +91,13 @@ const isAnswer = record({
   entries: listOf(isEntry),
   goesOn: isBoolean,
 });
-/** The events of a process, `app@host:pid`. `dropped`: how many were too many to be sent. `ids`: the questions for past events that these answer. */
-const isProcessEvents = record({ process: isName, events: listOf(isEvent), dropped: optional(isNumber), ids: optional(listOf(isName)) });
-/** To all processes: what they know of these keys, or of all; or their events from now on, for some seconds, and before that those of the past. */
-const isQuestion = record({ id: isId, keys: optional(listOf(isName, MOST_KEYS)), watch: optional(isBoolean), past: optional(isBoolean) });
+/** The events of a process, `app@host:pid`: all of its events with a number above `after`, as far as they fit. `from` names it in `known`. */
+const isProcessEvents = record({ process: isName, from: isId, after: isNumber, events: listOf(isEvent) });
+/**
+ * To all processes: what they know of these keys, or of all. `known`: and what has happened in them since the event with this number, of each of them that
+ * is named.
+ */
+const isQuestion = record({ id: isId, keys: optional(listOf(isName, MOST_KEYS)), known: optional(isNumbers) });
 /** To the process of an owner: end the work under this key, if it is that of this token. `isOver`: the key is not yours any more. */
 const isRevokeRequest = record({
   id: isName,

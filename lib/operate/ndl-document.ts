@@ -24,7 +24,6 @@ export interface Documents {
   readonly ui: { readonly url: string };
   readonly release: ForceReply & { readonly at: Date; readonly before: KeyDocument; readonly after: KeyDocument };
   readonly hold: { readonly key: string; readonly owner: string; readonly until: Date };
-  readonly leader: { readonly at: Date; readonly leader: KeyDocument };
   readonly doctor: DoctorReport;
 }
 

@@ -9,9 +9,17 @@ import { Alarm, now } from '../core/util/clock.js';
 import { inParts } from '../core/util/in-parts.js';
 import { promised } from '../core/util/promised.js';
 import type { LockQueues } from '../core/waiting/lock-queues.js';
-import { EventFeed } from './event-feed.js';
 import { entriesOf } from './key-reports.js';
-import { questionOf, receive, revokeRequestOf, send, type Entry, type Question, type RevokeRequest, type SentEvent } from './messages.js';
+import {
+  questionOf,
+  receive,
+  revokeRequestOf,
+  send,
+  type Entry,
+  type ProcessEvents,
+  type Question,
+  type RevokeRequest,
+} from './messages.js';
 
 /** Milliseconds between two answers. Questions that arrive meanwhile share the next answer. */
 const INTERVAL = { keys: 5, all: 500 };
@@ -24,10 +32,10 @@ const MOST_ENTRIES = 256;
 /** Answers the questions and requests of operators to this process. It sends nothing unless it is asked. */
 export class OperatorResponder {
   readonly id = randomUUID();
+  /** Its name among those whose events an operator knows: short, since a question names all of them. */
+  private readonly name = this.id.slice(0, 8);
   private readonly ofKeys = new Questions(INTERVAL.keys, (questions) => void this.report(questions));
   private readonly ofAll = new Questions(INTERVAL.all, (questions) => void this.report(questions));
-  private readonly ofPast = new Questions(INTERVAL.all, (questions) => this.tellPast(questions));
-  private readonly feed: EventFeed;
   private readonly process: string;
 
   constructor(
@@ -36,7 +44,6 @@ export class OperatorResponder {
     private readonly past: PastEvents,
   ) {
     this.process = processOf(queues.runtime.createOwner());
-    this.feed = new EventFeed(queues.runtime.events, (all, dropped) => this.tell(all, undefined, dropped));
   }
 
   /** A message of another process. */
@@ -46,12 +53,22 @@ export class OperatorResponder {
     return receive(text, topic, revokeRequestOf, events, (request) => this.asked(request));
   }
 
-  /** Resolves when the last events were sent. */
-  close(): Promise<void> {
+  close(): void {
     this.ofKeys.close();
     this.ofAll.close();
-    this.ofPast.close();
-    return this.feed.close();
+  }
+
+  /** The events since the numbers that an operator knows, in messages that each process reads. */
+  eventsSince(known: NonNullable<Question['known']>): ProcessEvents[] {
+    const { name: from, process } = this;
+    let after = known[from] ?? 0;
+    const events = this.past.eventsAfter(after);
+    if (events.length === 0) return [];
+    return inMessages(events).map((part) => {
+      const message = { process, from, after, events: part };
+      after = part.at(-1)!.number;
+      return message;
+    });
   }
 
   /** Asks the holder to end its work, or ends its lease. `undefined`: the owner is not one of this process; `'changed'`: another caller of it has the key. */
@@ -89,42 +106,27 @@ export class OperatorResponder {
   private ask(question: Question): void {
     // One of this process, which has its own answer.
     if (question.id.startsWith(this.id)) return;
-    if (question.past) this.ofPast.add(question);
-    else if (question.watch) this.feed.watch();
-    else (question.keys ? this.ofKeys : this.ofAll).add(question);
+    (question.keys ? this.ofKeys : this.ofAll).add(question);
   }
 
   private async report(questions: readonly Question[]): Promise<void> {
     const keys = questions[0]?.keys && new Set(questions.flatMap((question) => question.keys ?? []));
     const ids = questions.map(({ id }) => id);
+    const numbers = questions.flatMap(({ known }) => (known ? [known[this.name] ?? 0] : []));
+    // Before the answer, with which the operator stops listening.
+    if (numbers.length > 0) for (const message of this.eventsSince({ [this.name]: Math.min(...numbers) })) this.send(message);
     for await (const { entries, isLast } of entriesOf(this.queues, keys)) this.answer(ids, entries, undefined, isLast);
   }
 
-  /** Sends past events. Later ones are sent as they happen. */
-  private tellPast(questions: readonly Question[]): void {
-    this.feed.watch();
-    const { all } = this.past;
-    const ids = questions.map(({ id }) => id);
-    if (all.length > 0) void this.tell(all, ids);
-  }
-
-  private tell(all: readonly SentEvent[], ids?: readonly string[], dropped = 0): Promise<unknown> {
-    const { bus, process } = this;
-    return Promise.allSettled(
-      inMessages(all).map(async (events, index, { length }) => {
-        const left = index === length - 1 && dropped > 0 ? { dropped } : {};
-        return bus && send(bus, 'ops:told', { process, events, ids, ...left });
-      }),
-    );
-  }
-
   private answer(ids: readonly string[], entries: readonly Entry[], changed?: readonly string[], isLast = true): void {
-    const { bus } = this;
-    if (!bus) return;
+    const connection = this.bus?.connection ?? '';
     inMessages(entries).forEach((part, index, { length }) => {
-      const answer = { ids, changed, connection: bus.connection, entries: part, goesOn: !isLast || index < length - 1 };
-      send(bus, 'ops:told', answer).catch(() => undefined);
+      this.send({ ids, changed, connection, entries: part, goesOn: !isLast || index < length - 1 });
     });
+  }
+
+  private send(message: Parameters<typeof send>[2]): void {
+    if (this.bus) send(this.bus, 'ops:told', message).catch(() => undefined);
   }
 
   private tenureOf(key: string, owner: string): Tenure | undefined {

@@ -3,7 +3,7 @@ import { checkOptions, integerFrom, oneOf, type Checks } from '../core/model/che
 import type { DoctorOptions, DoctorReport, LocksHealth } from '../core/model/doctor-report.js';
 import { abortedBy, asStoreError, UnsupportedPrimitiveError } from '../core/model/errors.js';
 import { checkKey } from '../core/model/key.js';
-import type { ForceOptions, ForceReply, KeyName, KeyReport, ListOptions, WatchOptions } from '../core/model/key-report.js';
+import type { ForceOptions, ForceReply, KeyEvent, KeyName, KeyReport, ListOptions, WatchOptions } from '../core/model/key-report.js';
 import { ACQUIRE_CHECKS } from '../core/model/options.js';
 import { ownerOf } from '../core/model/owner.js';
 import type { Inspector, KeyState } from '../core/store/inspector.js';
@@ -13,10 +13,12 @@ import { healthOf } from './health.js';
 import { keyReportOf } from './key-reports.js';
 import type { Entry } from './messages.js';
 import { OperatorResponder } from './operator-responder.js';
-import { askAll, watchAll, type WatchedEvent } from './other-processes.js';
+import { askAll, watchAll, type KnownEvents, type Told } from './other-processes.js';
 import { SlowWaits } from './slow-waits.js';
 
 const BATCH = 64;
+/** Keys that the library takes for itself, such as that of the doctor. They are in no list. */
+const OWN = 'nestjs-distributed-lock:';
 /** Whether a key is in the state that `list` searches. */
 const STATES: Readonly<Record<NonNullable<ListOptions['state']>, (report: KeyReport) => boolean>> = {
   held: ({ holderCount }) => holderCount > 0,
@@ -68,16 +70,23 @@ export class Operator {
 
   /** The reports of up to 64 keys, namespace included. */
   async inspectAll(keys: readonly string[]): Promise<KeyReport[]> {
-    const [states, entries] = await Promise.all([this.look(keys), askAll(this, keys).then(byKey)]);
-    return states.map((state) => keyReportOf(state, entries.get(state.key)));
+    const [states, { entries }] = await Promise.all([this.look(keys), askAll(this, keys)]);
+    const known = byKey(entries);
+    return states.map((state) => keyReportOf(state, known.get(state.key)));
   }
 
-  async *list(options: ListOptions = {}): AsyncGenerator<KeyReport, void, void> {
+  /** The reports of all processes on all of their keys, and their events since those that are known, which it adds. */
+  ask(known: KnownEvents): Promise<Told> {
+    return askAll(this, undefined, known);
+  }
+
+  /** @param told what processes have just said, if they were asked. */
+  async *list(options: ListOptions = {}, told?: Told): AsyncGenerator<KeyReport, void, void> {
     checkOptions(options, 'Locks.list', LIST_CHECKS);
     const { pattern = '*', state = 'held', olderThan = 0, limit = 1000, signal } = options;
     const matches = this.matcherOf(pattern);
     const start = this.engine.namespace + (/^[^*?]*/.exec(pattern)?.[0] ?? '');
-    const entries = byKey(await askAll(this));
+    const entries = byKey((told ?? (await askAll(this))).entries);
     const seen = new Set<string>();
     let left = limit;
     for await (const keys of this.inspector.keys(start, state === 'used')) {
@@ -96,11 +105,10 @@ export class Operator {
     }
   }
 
-  /** @param withPast whether what processes have kept of the past comes, too: events with `firstAt`. */
-  async *watch(options: WatchOptions = {}, withPast = false): AsyncGenerator<WatchedEvent, void, void> {
+  async *watch(options: WatchOptions = {}): AsyncGenerator<KeyEvent, void, void> {
     checkOptions(options, 'Locks.watch', WATCH_CHECKS);
     const { pattern = '*', signal } = options;
-    yield* watchAll(this, this.matcherOf(pattern), signal, withPast);
+    yield* watchAll(this, this.matcherOf(pattern), signal);
   }
 
   async forceRelease(key: KeyName, options: ForceOptions): Promise<ForceReply> {
@@ -148,7 +156,7 @@ export class Operator {
   private matcherOf(pattern: string): (key: string) => boolean {
     const { namespace, runtime } = this.engine;
     runtime.assertOpen(namespace + pattern);
-    return (key) => key.startsWith(namespace) && isLike(key.slice(namespace.length), pattern);
+    return (key) => key.startsWith(namespace) && !key.startsWith(OWN, namespace.length) && isLike(key.slice(namespace.length), pattern);
   }
 }
 

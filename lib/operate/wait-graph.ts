@@ -71,6 +71,11 @@ export function waitGraph(reports: Iterable<KeyReport>): Deadlock[] {
   return deadlocks;
 }
 
+/** The keys that a waiter holds, as the store and its process report them. */
+export function heldWhileWaiting({ holding, told = [] }: KeyWaiter): HeldKey[] {
+  return [...holding, ...told.flatMap((each) => each.holding)];
+}
+
 /** Knows deadlocks that two looks have found, one after the other: what only one of them finds was a passing state. */
 export class SeenTwice {
   private before = new Set<string>();

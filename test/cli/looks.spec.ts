@@ -27,7 +27,7 @@ describe('docs/cli.md', () => {
     const shown = blocksOf('docs/cli.md')
       .filter(({ text }) => text.startsWith('$ ndl ') && !text.startsWith('$ ndl watch'))
       .map(({ text }) => text.split('\n'));
-    expect(shown.length).toBe(5);
+    expect(shown.length).toBe(4);
     const shapeOf = (text: string): string[] => normalised(text.replaceAll(/^ +/gm, '')).split('\n');
     for (const [command = '', ...lines] of shown) {
       const words = [...command.slice('$ ndl '.length).matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, word]) => quoted ?? word!);
@@ -222,41 +222,47 @@ describe('show', () => {
 });
 
 describe('watch', () => {
-  it('prints what happens, a document in each line, until Ctrl-C', async () => {
+  it('prints what has happened and what happens, a document in each line, until Ctrl-C', async () => {
     const shop = redis.service();
+    const held = await hold(shop, 'k1', 'Work');
+    await hold(shop, 'k2');
+    const fail = (key: string) => shop.acquire(key, { waitTimeout: 20, label: 'Other' }).catch(() => undefined);
+    await fail('k1');
     const [text, json] = [['watch'], ['watch', 'k*', '--json']].map((args) => startHere([...args, '--url', redis.url])) as [
       RunningCli,
       RunningCli,
     ];
-    // It tells nothing of what was before: keys are taken until it has begun.
-    let count = 0;
-    await eventually(async () => {
-      await hold(shop, `k${count++}`, 'Work');
-      expect([text.stdout(), json.stdout()]).toEqual([expect.stringContaining('taken'), expect.stringContaining('acquired')]);
-    });
+    await Promise.all([text.says(/timed out/), json.says(/timeout/)]);
+    await shop.forceRelease('k1', { reason: 'it hangs', by: 'anna', grace: 0 });
+    expect(held.signal.aborted).toBe(true);
+    await fail('k2');
+    await Promise.all([text.says(/k2/), json.says(/k2/)]);
     for (const each of [text, json]) each.signal('SIGINT');
     const [lines, documents] = [await text.ended, await json.ended];
     expect([lines.code, documents.code]).toEqual([0, 0]);
-    expect(normalised(lines.stdout).split('\n').at(-1)).toMatch(
-      /^<clock> {2}k\d+ {2}taken(?: after <time>)?, token <token> {2}Work of shop@<host>:<pid>$/,
-    );
-    for (const line of documents.stdout.trimEnd().split('\n'))
-      expect(documentIn(line, 'watch')).toMatchObject({ event: 'acquired', label: 'Work', app: 'shop' });
+    const process = 'of shop@<host>:<pid>';
+    expect(normalised(lines.stdout).trimEnd().split('\n')).toEqual([
+      expect.stringMatching(new RegExp(`k1  timed out after <time>  Other ${process}$`)),
+      expect.stringMatching(new RegExp(`k1  FORCED by anna: it hangs  Work ${process}$`)),
+      expect.stringMatching(new RegExp(`k2  timed out after <time>  Other ${process}$`)),
+    ]);
+    const events = documents.stdout.trimEnd().split('\n').map((line) => documentIn(line, 'watch').event); // prettier-ignore
+    expect(events).toEqual(['timeout', 'forced', 'timeout']);
   });
 
   it('prints an event that it does not know, and goes on', async () => {
-    const news = (event: string) => {
-      const events = [{ event, at: 0, key: 'k' }];
-      return redis.server.client().publish(OPS_TOLD, JSON.stringify({ version: 1, process: 'new@host:1', events }));
+    const news = (event: string, number: number) => {
+      const events = [{ event, number, at: 0, firstAt: 0, count: 1, key: 'k' }];
+      const message = { version: 1, process: 'new@host:1', from: 'new', after: number - 1, events };
+      return redis.server.client().publish(OPS_TOLD, JSON.stringify(message));
     };
     const program = startHere(['watch', '--url', redis.url]);
-    await eventually(async () => {
-      await news('renamed');
-      expect(program.stdout()).toMatch(/^00:00:00\.000 {2}k {2}renamed {2}new@host:1$/m);
-    });
-    await news('toString');
-    await news('waiting');
-    await program.says(/ toString (.|\n)* waits /);
+    for (const [index, event] of ['renamed', 'toString'].entries()) {
+      await eventually(async () => {
+        await news(event, index + 1);
+        expect(program.stdout()).toMatch(new RegExp(`^1970-01-01 00:00:00\\.000 {2}k {2}${event} {2}new@host:1$`, 'm'));
+      });
+    }
     program.signal('SIGINT');
     expect((await program.ended).code).toBe(0);
   });
@@ -299,14 +305,18 @@ describe('graph', () => {
   });
 });
 
-it('leader says who leads, and 4 if nobody does', async () => {
-  expect(await ndl('leader', 'cleaner')).toMatchObject({
-    code: 4,
-    stdout: 'Nobody leads "cleaner".\n0 stand by.\n',
-  });
+it('leader ends a term, and says how to see who leads', async () => {
+  expect(await ndl('leader', 'cleaner')).toMatchObject({ code: 2, stderr: expect.stringContaining('ndl show cleaner-leader') });
   const { owner } = await hold(redis.service(), 'cleaner-leader');
-  expect(await linesOf('leader', 'cleaner')).toEqual(['shop@<host>:<pid> leads "cleaner" for <time>, with token <token>.', '0 stand by.']);
-  expect((await documentOf('leader', 'cleaner')).leader.holders[0]?.owner).toBe(owner);
   const deposed = await ndl('leader', 'cleaner', '--depose', '--reason', 'test', '--yes', '--json');
   expect(documentIn(deposed.stdout, 'release')).toMatchObject({ outcome: 'gave back', holder: owner });
+});
+
+it('ls marks the holder whose process does not answer', async () => {
+  const [told, deaf] = [redis.service(), redis.service(undefined, false)];
+  await told.acquire('told');
+  await deaf.acquire('k');
+  const { stdout } = await ndl('ls');
+  expect(normalised(stdout)).toMatch(/^k +mutex +shop@<host>:<pid> \(silent\)/m);
+  expect(normalised(stdout)).toMatch(/^told +mutex +shop@<host>:<pid> +–/m);
 });

@@ -1,5 +1,6 @@
 // Every exit code that says no, config files, and passwords, which are never shown.
 import { cpSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { StoreError } from 'nestjs-distributed-lock/core';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
 import { Flags } from '../../lib/cli/command.js';
@@ -70,13 +71,47 @@ describe('3: the store', () => {
   it('is out of reach', async () => {
     const url = `redis://u:geheim@127.0.0.1:${await freePort()}`;
     const release = ['release', 'k', '--owner', 'o', '--reason', 'r', '--yes'];
-    const commands = [['ls'], ['show', 'k'], release, ['leader', 'l'], ['graph'], ['run', 'k', '--wait', '100ms', '--', 'true']];
+    const commands = [
+      ['ls'],
+      ['show', 'k'],
+      release,
+      ['leader', 'l', '--depose', '--reason', 'r', '--yes'],
+      ['graph'],
+      ['run', 'k', '--wait', '100ms', '--', 'true'],
+    ];
     const at = ['--url', url, '--timeout', '2s'];
     await Promise.all(commands.map(([name, ...args]) => fails([name!, ...at, ...args], 3, /Redis is not connected within 2000 ms/)));
     // One error is one line.
     for (const result of await Promise.all(commands.slice(0, 5).map((args) => ndlHere([...args, ...at]))))
       expect(result.stderr).toMatch(/^.+\n$/);
     refused(await cli.ndl(['ls', ...at]), 3, /Redis is not connected within 2000 ms.*ECONNREFUSED.* \[LOCK_STORE\]$/m);
+  });
+
+  it('that does not answer is asked once, and its end is not waited for', async () => {
+    const file = join(newFolder(), 'ndl.mjs');
+    const core = JSON.stringify(join(cli.folder(), 'core.js'));
+    const store = JSON.stringify(join(cli.folder(), 'stores/memory/memory.store.js'));
+    writeFileSync(
+      file,
+      `import { StoreError } from ${core};
+       import { memoryStore } from ${store};
+       const store = memoryStore();
+       const late = () => Promise.reject(new StoreError('no answer', { key: 'k', transient: true }));
+       const inspector = { keys() { throw new Error('asked again') }, inspect() { throw new Error('asked again') } };
+       export default { ...store, mutex: Object.assign(Object.create(store.mutex), { check: late }), inspector, close: () => new Promise(() => undefined) };`,
+    );
+    for (const args of [['ls'], ['show', 'k'], ['graph'], ['release', 'k']])
+      expect(await ndlHere([...args, '--config', file])).toMatchObject({
+        code: 3,
+        stderr: expect.stringMatching(/^.*no answer.*\n$/),
+        stdout: '',
+      });
+  });
+
+  it('says what is wrong once', () => {
+    const cause = new StoreError('Postgres: no connection', { key: '', transient: true });
+    const { message } = failureOf(new StoreError('Postgres: no connection', { key: 'k', transient: true, cause }));
+    expect(message).toBe('Postgres: no connection [LOCK_STORE]');
   });
 
   it('refuses, and the passwords of URLs are not shown', async () => {

@@ -2,7 +2,6 @@
 import { once } from 'node:events';
 import { request, type IncomingMessage } from 'node:http';
 import { EXIT } from '../../lib/cli/failure.js';
-import { openStream } from '../dashboard/opened.js';
 import { ndlHere, startHere } from '../support/cli.js';
 import { documentIn, errorIn, hold, useRedis } from './setting.js';
 
@@ -17,14 +16,14 @@ describe('ndl ui', () => {
     const page = await fetch(`${url}/`);
     expect([page.status, await page.text()]).toEqual([200, expect.stringMatching(/^<!doctype html>/i)]);
     const lease = await hold(redis.service(), 'order:42', 'Orders.pay');
-    const stream = await openStream(`${url}/events`);
-    await stream.message('delta', ({ put }) => put.some(({ key }) => key === 'order:42'));
+    const state = await fetch(`${url}/state`, { headers: HEADERS });
+    expect(await state.json()).toMatchObject({ rows: [{ key: 'order:42' }] });
     const answer = await fetch(`${url}/key?store=default&key=order:42`, { headers: HEADERS });
     const { holders } = (await answer.json()) as { holders: { owner: string; token: number }[] };
-    const keys = [{ key: 'order:42', owner: holders[0]!.owner, token: holders[0]!.token }];
-    const body = JSON.stringify({ store: 'default', keys, reason: 'it hangs', grace: 5000, keepFor: 0 });
+    const { owner, token } = holders[0]!;
+    const body = JSON.stringify({ store: 'default', key: 'order:42', owner, token, reason: 'it hangs', grace: 5000, keepFor: 0 });
     const released = await fetch(`${url}/release`, { method: 'POST', headers: HEADERS, body });
-    expect(await released.json()).toMatchObject([{ outcome: 'gave back' }]);
+    expect(await released.json()).toMatchObject({ outcome: 'gave back' });
     expect(lease.signal.reason).toMatchObject({ message: expect.stringContaining('it hangs') });
     running.signal('SIGINT');
     expect(await running.ended).toMatchObject({ code: EXIT.ok });
@@ -50,9 +49,9 @@ describe('ndl ui', () => {
     const line = await running.says(/.*\n/);
     const { url } = documentIn(line, 'ui');
     const { origin } = new URL(url);
-    for (const path of ['/', '/events', '/key?store=default&key=a', `/${'x'.repeat(24)}/`])
+    for (const path of ['/', '/state', '/key?store=default&key=a', `/${'x'.repeat(24)}/`])
       expect((await fetch(origin + path)).status).toBe(404);
-    for (const path of ['/events', '/key?store=default&key=a']) {
+    for (const path of ['/state', '/key?store=default&key=a']) {
       expect((await fetch(url + path, { headers: { 'sec-fetch-site': 'cross-site' } })).status).toBe(403);
     }
     const named = request(`${url}/key?store=default&key=a`, { headers: { host: 'evil.example.com' } }).end();

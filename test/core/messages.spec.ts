@@ -1,13 +1,14 @@
 // What comes from the channel of operators: anybody who may publish can send any text there.
 import fc from 'fast-check';
 import { passTime } from '../support/virtual-time.js';
-import { Locks } from 'nestjs-distributed-lock/core';
+import { Locks, type Bus } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { type Answer, answerOf, type ProcessEvents, questionOf, revokeRequestOf } from '../../lib/operate/messages.js';
 
 const READERS = { answerOf, questionOf, revokeRequestOf };
 const sent = (message: object): string => JSON.stringify({ version: 1, ...message });
-const event = { event: 'lost', at: 0, key: 'key' };
+const event = { number: 1, event: 'lost', at: 0, firstAt: 0, count: 1, key: 'key' };
+const events = { process: 'app@host:1', from: 'id', after: 0 };
 const question = { id: 'id', keys: ['key'] };
 
 it('no text makes a reader of messages throw', () => {
@@ -16,7 +17,8 @@ it('no text makes a reader of messages throw', () => {
     'id',
     'ids',
     'keys',
-    'watch',
+    'known',
+    'after',
     'key',
     'owner',
     'reason',
@@ -47,7 +49,8 @@ it.each([
   ['a question with a long id', questionOf, { id: 'x'.repeat(65) }],
   ['a message of more than 64 KB', questionOf, { ...question, more: 'x'.repeat(65_536) }],
   ['a question about a long key', questionOf, { id: 'id', keys: ['x'.repeat(1_025)] }],
-  ['an event with a date that is none', answerOf, { process: 'app@host:1', events: [{ ...event, at: 1e300 }] }],
+  ['a question that knows a text', questionOf, { ...question, known: { id: 'x' } }],
+  ['an event with a date that is none', answerOf, { ...events, events: [{ ...event, at: 1e300 }] }],
 ] as const)('%s is left alone', (_, read, message) => {
   expect(read(sent(message))).toBeUndefined();
 });
@@ -62,7 +65,7 @@ it('what is right is read, with its control characters written out', () => {
   expect(questionOf(sent(question))).toMatchObject(question);
   const forged = { id: 'id', key: 'key', owner: 'owner', reason: 'tidy\n2026-01-01 ERROR all is lost\u001B[31m', isOver: false };
   expect(revokeRequestOf(sent(forged))?.reason).toBe('tidy\\u000a2026-01-01 ERROR all is lost\\u001b[31m');
-  expect((answerOf(sent({ process: 'app@host:1', events: [event] })) as ProcessEvents).events).toHaveLength(1);
+  expect((answerOf(sent({ ...events, events: [event] })) as ProcessEvents).events).toHaveLength(1);
 });
 
 it('a process answers any number of questions with one message in an interval', async () => {
@@ -80,3 +83,31 @@ it('a process answers any number of questions with one message in an interval', 
   await lease.release();
   await locks.close();
 });
+
+it('what was in a message that was lost is asked for again', async () => {
+  const store = memoryStore();
+  let lost = 0;
+  const bus = boundTo(store.bus!);
+  bus.publish = (topic, text) =>
+    topic === 'ops:told' && text.includes('"events"') && lost++ === 0 ? Promise.resolve(1) : store.bus!.publish(topic, text);
+  const [app, looks] = [{ ...store, bus }, store].map((each) => new Locks(each, { logger: false })) as [Locks, Locks];
+  await app.acquire('key');
+  const keys = Array.from({ length: 60 }, (_, index) => `${index}`.padEnd(400, '-'));
+  for (const key of keys) {
+    await app.acquire(key);
+    await app.acquire(key, { waitTimeout: 1 }).catch(() => undefined);
+  }
+  const seen = new Set<string>();
+  for await (const { key } of looks.watch()) if (seen.add(key).size === keys.length) break;
+  expect(lost).toBeGreaterThan(3);
+  for (const each of [app, looks]) await each.close();
+});
+
+function boundTo(bus: Bus): Bus {
+  return {
+    connection: bus.connection,
+    open: (...args) => bus.open(...args),
+    publish: (...args) => bus.publish(...args),
+    listen: (...args) => bus.listen(...args),
+  };
+}

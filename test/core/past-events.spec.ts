@@ -1,5 +1,5 @@
 import { createHook } from 'node:async_hooks';
-import { Locks, StoreError } from 'nestjs-distributed-lock/core';
+import { LockLostError, Locks, StoreError } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { LockEventEmitter } from '../../lib/core/model/events.js';
 import { LockLog } from '../../lib/core/model/lock-log.js';
@@ -15,10 +15,11 @@ it('what matters stays through a storm, in less than 50 kB', () => {
   const past = new PastEvents(events);
   events.emit('forced', forced);
   for (let i = 0; i < 700; i++) events.emit('timeout', { ...timeout, key: 'hot' });
-  expect(past.all).toMatchObject([
-    { event: 'timeout', key: 'hot', label: 'Cart.checkout', count: 700 },
-    { event: 'forced', key: 'import', by: 'anna', reason: 'it hangs', count: 1 },
+  expect(past.eventsAfter(0)).toMatchObject([
+    { number: 1, event: 'forced', key: 'import', by: 'anna', reason: 'it hangs', count: 1 },
+    { number: 701, event: 'timeout', key: 'hot', label: 'Cart.checkout', count: 700 },
   ]);
+  expect(past.eventsAfter(1)).toMatchObject([{ event: 'timeout' }]);
   for (let i = 0; i < 2_000; i++) {
     const key = `${i}`.padEnd(512, '-');
     const error = new StoreError('x'.repeat(10_000), { key, transient: true });
@@ -26,10 +27,32 @@ it('what matters stays through a storm, in less than 50 kB', () => {
     events.emit('failed', { ...common, key, error });
     events.emit('timeout', { ...timeout, key: `${i}` });
   }
-  expect(past.all).toContainEqual(expect.objectContaining({ event: 'forced', key: 'import' }));
-  expect(past.all).toContainEqual(expect.objectContaining({ event: 'timeout', key: '1999' }));
-  expect(past.all.length).toBeLessThanOrEqual(200);
-  expect(JSON.stringify(past.all).length).toBeLessThan(50_000);
+  expect(past.eventsAfter(0)).toContainEqual(expect.objectContaining({ event: 'forced', key: 'import' }));
+  expect(past.eventsAfter(0)).toContainEqual(expect.objectContaining({ event: 'timeout', key: '1999' }));
+  expect(past.eventsAfter(0).length).toBeLessThanOrEqual(200);
+  expect(JSON.stringify(past.eventsAfter(0)).length).toBeLessThan(50_000);
+});
+
+it('a hundred keys that are taken away push nothing out, and are no losses', () => {
+  const events = new LockEventEmitter(new LockLog(false));
+  const past = new PastEvents(events);
+  for (let i = 0; i < 50; i++) events.emit('timeout', { ...timeout, key: `${i}` });
+  const loss = {
+    ...common,
+    owner: 'jobs@a:1:uuid',
+    held: 1,
+    limited: false,
+    afterRelease: false,
+    error: new LockLostError('lost', { key: 'key' }),
+  };
+  for (let i = 0; i < 100; i++) {
+    events.emit('forced', { ...forced, key: `${i}` });
+    events.emit('lost', { ...loss, key: `${i}`, reason: 'forced' });
+  }
+  events.emit('lost', { ...loss, key: 'key', reason: 'expired' });
+  events.emit('skipped', { ...common, key: 'tick' });
+  const numberOf = (event: string): number => past.eventsAfter(0).filter((each) => each.event === event).length;
+  expect(['timeout', 'forced', 'lost', 'skipped'].map(numberOf)).toEqual([50, 100, 1, 1]);
 });
 
 it('a process that nobody watches makes no event for a call that gets its key, waits for it, is called off, or tries once', async () => {

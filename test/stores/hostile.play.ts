@@ -26,9 +26,9 @@ const TELLER = { label: 'Shop.sell', since: 0, token: 1, patienceLeft: null, wai
 const ANSWER = { version: 1, ids: ['id'], connection: 'inbox', entries: [{ key: 'key', owner: OWNER, holder: TELLER }], goesOn: false }; // prettier-ignore
 const OPERATORS = [
   { version: 1, id: 'id', keys: ['key'] },
-  { version: 1, id: 'id', watch: true },
+  { version: 1, id: 'id', known: { id: 1 } },
   { version: 1, id: 'id', key: 'key', owner: OWNER, reason: 'reason', by: 'jane', isOver: true },
-  { version: 1, process: 'app@host:1', events: [{ event: 'lost', at: 0, key: 'key', waited: 1, held: 1, reason: 'why' }] },
+  { version: 1, process: 'app@host:1', from: 'id', after: 0, events: [{ number: 1, event: 'lost', at: 0, firstAt: 0, count: 1, key: 'key', reason: 'why' }] }, // prettier-ignore
   ANSWER,
 ].map((message) => JSON.stringify(message));
 const HOLD = { owner: OWNER, count: 1, endsAt: 9e15, ttl: 5_000, token: 1 };

@@ -1,6 +1,8 @@
 // The alerts in docs/grafana/, as Prometheus evaluates them.
 import { execFile } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { programOf } from '../support/services.js';
 
@@ -11,6 +13,20 @@ it('the alerts fire when they should, and at no other time', async () => {
   const promtool = await programOf('promtool');
   const { stdout } = await run(promtool, ['test', 'rules', 'docs/grafana/alerts.test.yml']);
   expect(stdout).toContain('SUCCESS');
+});
+
+it('the panels and the rules are what Prometheus can evaluate', async () => {
+  const { panels } = JSON.parse(readFileSync('docs/grafana/dashboard.json', 'utf8')) as { panels: { targets: { expr: string }[] }[] };
+  const shown = panels.flatMap(({ targets }) =>
+    targets.map(({ expr }) => expr.replaceAll('$job', '.*').replaceAll('$__rate_interval', '5m')),
+  );
+  const folder = mkdtempSync(join(tmpdir(), 'promtool-'));
+  const rules = shown.map((expr, index) => ({ record: `panel:${index}`, expr }));
+  writeFileSync(join(folder, 'panels.yml'), JSON.stringify({ groups: [{ name: 'panels', rules }] }));
+  const { stdout } = await run(await programOf('promtool'), ['check', 'rules', 'docs/grafana/alerts.yml', join(folder, 'panels.yml')]);
+  rmSync(folder, { recursive: true });
+  expect(stdout).toContain(`SUCCESS: ${shown.length} rules found`);
+  expect(shown.length).toBeGreaterThan(10);
 });
 
 it.each([

@@ -40,6 +40,9 @@ describe('the dashboard and the alerts', () => {
     await store.mutex.release({ key: 'lost', owner: lost.owner, keepFor: 0 });
     await lost.renew().catch(() => undefined);
     await locks.tryAcquire('renewed', { label });
+    await locks.acquire('renewed', { label, waitTimeout: 1 }).catch(() => undefined);
+    await locks.acquire('forced', { label });
+    await locks.forceRelease('forced', { reason: 'it hangs', grace: 0 });
     await locks.using('released', () => undefined, { label });
     const election = locks.leaderElection('reports');
     const elected = new Promise((resolve) => election.on('elected', resolve));
@@ -85,13 +88,34 @@ describe('the dashboard and the alerts', () => {
     expect(names.filter((name) => !shown.join('\n').includes(name))).toEqual([]);
   });
 
-  it('are a dashboard and five alerts', () => {
+  it('are a dashboard and seven alerts', () => {
     expect(alerts.map(([, name]) => name)).toEqual([
       'DistributedLockWaitIsStuck',
       'DistributedLockLost',
       'DistributedLockRenewalsAreLate',
+      'DistributedLockStoreIsAway',
+      'DistributedLockCallersTimeOut',
       'DistributedLockRefused',
       'DistributedLockWaitersPoll',
     ]);
   });
+});
+
+it('the counter of losses is there from the first lease, so that the first loss is an increase', async () => {
+  const registry = new Registry();
+  const locks = new Locks(memoryStore(), { telemetry: prometheus(registry), logger: false });
+  await locks.using('a', () => undefined, { label: 'A.b' });
+  const scrape = await registry.metrics();
+  for (const reason of ['expired', 'taken'])
+    expect(scrape).toContain(`distributed_lock_lost_total{lock="A.b",kind="mutex",store="memory",reason="${reason}"} 0`);
+});
+
+it('as many labels have series as an app wants', async () => {
+  const registry = new Registry();
+  const locks = new Locks(memoryStore(), { telemetry: prometheus(registry, { labels: 2 }), logger: false });
+  for (const label of ['A.a', 'A.b', 'A.c', 'A.d']) await locks.using('a', () => undefined, { label });
+  const labels = new Set(Array.from((await registry.metrics()).matchAll(/lock="([^"]*)"/g), ([, label]) => label));
+  expect(labels).toEqual(new Set(['A.a', 'A.b', '(other)']));
+  for (const wrong of [0, 101, 1.5])
+    expect(() => prometheus(registry, { labels: wrong })).toThrow(/"labels" must be a whole number from 1 to 100/);
 });

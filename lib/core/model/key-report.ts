@@ -25,8 +25,9 @@ export interface KeyReport {
   /** A hundred at most. */
   readonly holders: readonly KeyHolder[];
   readonly holderCount: number;
-  /** A hundred at most that the store knows, and one for each process whose callers wait behind its own holder. */
+  /** A hundred at most that the store knows, and one for each process whose callers wait behind its own holder. One process is one waiter. */
   readonly waiters: readonly KeyWaiter[];
+  /** The callers that wait, of all processes; of one that does not answer, those that the store knows. */
   readonly waiterCount: number;
 }
 
@@ -86,32 +87,26 @@ export interface ProcessReport {
   readonly handedOverUntil?: Date;
 }
 
-/** An event of a key in one process. Times are milliseconds. */
+/** An event of one process that an operator asks for afterwards. Equal ones of one minute are one. Times are milliseconds. */
 export interface KeyEvent extends OwnerParts {
-  /** `dropped`: events of any keys were too many to be sent, more than 500 in 200 ms of one process. */
-  // prettier-ignore
-  readonly event:
-    'acquired' | 'waiting' | 'passedOn' | 'released' | 'handedOver' | 'timeout' | 'skipped' | 'aborted' | 'failed' | 'lost' | 'forced' | 'dropped';
-  /** Namespace included; '' with `dropped`. */
+  /** `skipped`: a call went on without the key, as a tick of a cron does that another replica runs. */
+  readonly event: 'lost' | 'timeout' | 'failed' | 'forced' | 'skipped';
+  /** Namespace included. */
   readonly key: string;
-  /** The time of the event, by the clock of its process. */
+  /** The time of the last of them, by the clock of its process. */
   readonly at: Date;
+  readonly firstAt: Date;
+  readonly count: number;
   readonly kind?: 'mutex' | 'read' | 'write' | 'semaphore';
   readonly label?: string;
+  /** Not with `timeout`, `failed` and `skipped`. */
   readonly owner?: string;
-  readonly fencingToken?: number | null;
   readonly waited?: number;
   readonly held?: number;
-  /** Why it was lost, forced or aborted, or has failed. */
+  /** Why it was lost or forced, or has failed. */
   readonly reason?: string;
   /** With `forced`: the operator. */
   readonly by?: string;
-  /** With `passedOn`: the label of the next holder. */
-  readonly to?: string;
-  /** With `acquired`: the owner that has handed it over. */
-  readonly adoptedFrom?: string;
-  /** With `dropped`: how many events. */
-  readonly count?: number;
 }
 
 /** Options of {@link Locks.watch}. */

@@ -1,21 +1,24 @@
 import { html, nothing, type TemplateResult } from 'lit-html';
-import type { RowName } from '../dashboard.protocol.js';
+import type { RowName, PageState } from '../dashboard.protocol.js';
 import type { Server } from './server.js';
-import type { Data, View } from './state.js';
+import type { View } from './state.js';
 import { visible } from './words.js';
 
 /** The parts of the page share this. */
 export interface App {
-  readonly data: Data;
+  /** The last answer of the server; `undefined`: none yet. */
+  readonly state: PageState | undefined;
   readonly view: View;
   readonly server: Server;
-  /** Grows with each change of the data, and each second. */
-  readonly version: number;
-  /** The time by the clock of the server. It stands still while nothing comes from the server. */
+  /** Why the server does not answer; `''`: it does. */
+  readonly offline: string;
+  /** The time of the state, by the clock of the server: ages are as of then. */
+  readonly at: number;
+  /** The present time by the clock of the server. */
   now(): number;
   /** Changes the view, the address and the screen. */
   show(change: Partial<View>): void;
-  /** Draws the page before the next frame. */
+  /** Draws the page. */
   readonly draw: () => void;
 }
 
@@ -27,8 +30,13 @@ export function silence({ isSilent }: { isSilent: boolean }): TemplateResult | t
   return isSilent ? html`<b class="bad">⚠ silent</b> ` : nothing;
 }
 
+/** Whether nothing is known of this store now: it does not answer, or the server does not. */
+export function isStale({ state, offline }: App, store: string): boolean {
+  return offline !== '' || (state?.stores.some(({ name, isAway }) => name === store && isAway) ?? false);
+}
+
 /** Why the operator cannot release or hold; `''`: they can. */
-export function refusal({ data: { hello } }: App): string {
-  if (!hello) return 'The server has not answered yet.';
-  return hello.me.mayRelease ? '' : `${hello.me.by ?? 'This account'} may look, but has no right to release.`;
+export function refusal({ state }: App): string {
+  if (!state) return 'The server has not answered yet.';
+  return state.me.mayRelease ? '' : `${state.me.by ?? 'This account'} may look, but has no right to release.`;
 }

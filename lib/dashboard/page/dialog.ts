@@ -11,15 +11,14 @@ export interface Target extends RowName {
 }
 
 export interface Dialog {
-  readonly release: (targets: readonly Target[]) => void;
+  readonly release: (target: Target) => void;
   readonly hold: () => void;
 }
 
-const OUTCOMES: Record<ReleaseAnswer[number]['outcome'], string> = {
+const OUTCOMES: Record<ReleaseAnswer['outcome'], string> = {
   'gave back': 'released: its holder was asked and let it go',
   forced: 'taken by force',
   changed: 'changed: nothing was done, as ',
-  failed: 'not released: ',
 };
 const TIMES = [[0, 'not at all'], [60_000, '1 min'], [600_000, '10 min'], [3_600_000, '1 h']] as const; // prettier-ignore
 
@@ -68,14 +67,10 @@ export function makeDialog(app: App, element: HTMLDialogElement, done: () => voi
       <menu><button type="button" @click=${close}>Cancel</button><button class="act" ?disabled=${isBusy}>${isBusy ? 'Wait…' : action}</button></menu>
     </form>`;
   };
-  const listOf = (targets: readonly Target[]): TemplateResult => html`<ul class="targets">
-    ${targets.map(({ key, owner, token, label }) => html`<li><b>${visible(key)}</b> ${label && visible(label)}<br />owner ${owner}, token ${token ?? 'unknown'}</li>`)}
-  </ul>`;
-
-  const releaseForm = (targets: readonly Target[]): TemplateResult =>
+  const releaseForm = ({ store, key, owner, token, label }: Target): TemplateResult =>
     form(
-      targets.length === 1 ? 'Take it away' : `Take ${targets.length} keys away`,
-      html`${listOf(targets)}
+      'Take it away',
+      html`<p class="target"><b>${visible(key)}</b> ${label && visible(label)}<br />owner ${owner}, token ${token ?? 'unknown'}</p>
         <p>The call of the holder is aborted with your reason. If it does not release the key in time, the key is taken by force. The next waiter gets it, while work that does not stop may go on: only a fencing token keeps it out. Nothing is done to a key whose owner or token has changed.</p>
         <fieldset><legend>The holder</legend>
           <label><input type="radio" name="grace" value="5000" checked /> is asked, for 5 s</label>
@@ -83,31 +78,19 @@ export function makeDialog(app: App, element: HTMLDialogElement, done: () => voi
         </fieldset>
         <label>Keep it closed afterwards <select name="keepFor">${TIMES.map(([time, text]) => html`<option value=${time}>${text}</option>`)}</select></label>`,
       async ({ reason = '', grace, keepFor }) => {
-        const keys = targets.map(({ key, owner, token }) => ({ key, owner, token }));
-        const answers = await app.server.release({
-          store: targets[0]?.store ?? '',
-          keys,
-          reason,
-          grace: Number(grace),
-          keepFor: Number(keepFor),
-        });
-        const now = (holder: string | null, index: number): string => holder === targets[index]?.owner ? 'its owner has acquired it again' : `${holder ?? 'nobody'} has it now`; // prettier-ignore
-        return html`<h2 id="question">Outcome</h2><ul class="targets" role="status">
-          ${answers.map(({ key, outcome, holder, reason = '' }, index) => html`<li><b>${key}</b>: ${OUTCOMES[outcome]}${outcome === 'changed' ? now(holder, index) : reason}</li>`)}
-        </ul>`;
+        const order = { store, key, owner, token, reason, grace: Number(grace), keepFor: Number(keepFor) };
+        const { outcome, holder } = await app.server.release(order);
+        const now = holder === owner ? 'its owner has acquired it again' : `${holder ?? 'nobody'} has it now`;
+        return html`<h2 id="question">Outcome</h2><p class="target" role="status"><b>${visible(key)}</b>: ${OUTCOMES[outcome]}${outcome === 'changed' ? now : ''}</p>`;
       },
     );
-  const listFirst = (targets: readonly Target[]): TemplateResult => html`
-    <h2 id="question">These holders would lose their key</h2>
-    ${listOf(targets)}
-    <menu><button @click=${close}>Cancel</button><button class="act" data-first @click=${() => open(() => releaseForm(targets))}>Continue with these ${targets.length}…</button></menu>`;
 
   const holdForm = (): TemplateResult =>
     form(
       'Hold a key',
       html`<p>Nobody else gets the key for this time. To end it earlier, take the key away.</p>
         <label>Key, without the namespace <input name="key" required maxlength="512" autocomplete="off" data-first /></label>
-        <label>Store <select name="store">${app.data.hello?.stores.map((store) => html`<option ?selected=${store === app.view.store}>${store}</option>`)}</select></label>
+        <label>Store <select name="store">${app.state?.stores.map(({ name }) => html`<option ?selected=${name === app.view.store}>${name}</option>`)}</select></label>
         <label>For <input name="for" required autocomplete="off" placeholder="2h, 1 h 30 min, until 17:00" /></label>`,
       async ({ store = '', key = '', reason = '', for: time }) => {
         const length = lengthOf(time ?? '', app.now());
@@ -118,7 +101,7 @@ export function makeDialog(app: App, element: HTMLDialogElement, done: () => voi
     );
 
   return {
-    release: (targets) => open(() => (targets.length === 1 ? releaseForm : listFirst)(targets)),
+    release: (target) => open(() => releaseForm(target)),
     hold: () => open(holdForm),
   };
 }

@@ -17,8 +17,12 @@ export function exactSpan(length: number | null): string {
   return length < 1_000 ? `${Number(length.toFixed(length < 10 ? 1 : 0))} ms` : `${(length / 1_000).toFixed(1)} s`;
 }
 
-export function timeOf(at: number): string {
-  return new Date(at).toLocaleTimeString(undefined, { hour12: false });
+/** A time; of another day than that of `now`, with its date. */
+export function timeOf(at: number, now: number, hasSeconds = true): string {
+  const date = new Date(at);
+  const day = date.toDateString() === new Date(now).toDateString() ? {} : ({ day: 'numeric', month: 'short' } as const);
+  const seconds = hasSeconds ? ({ second: '2-digit' } as const) : {};
+  return date.toLocaleString(undefined, { hour12: false, hour: '2-digit', minute: '2-digit', ...seconds, ...day });
 }
 
 /** Milliseconds of `2h`, `1 h 30 min` or `until 17:00`; `null`: it is none of these. */
@@ -37,4 +41,9 @@ export function lengthOf(text: string, now: number): number | null {
 export function visible(text: string): string {
   const shown = text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\u115f\u1160\u2800\u3164\uffa0]/gu, (each) => `⟨U+${each.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}⟩`); // prettier-ignore
   return shown.length > LONGEST_NAME ? `${shown.slice(0, LONGEST_NAME)}…` : shown;
+}
+
+/** Several names, each of which may be long. */
+export function visibleLong(text: string): string {
+  return text.split(' ').map(visible).join(' ');
 }

@@ -3,17 +3,16 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type {
-  FindAnswer,
   HoldOrder,
   KeyAnswer,
-  Messages,
+  PageState,
   ReleaseAnswer,
   ReleaseOrder,
   Row,
   RowName,
 } from '../../../lib/dashboard/dashboard.protocol.js';
 import { page, scriptHash, styleHash } from '../../../lib/dashboard/page.generated.js';
-import { hello, keyAnswer, stats } from './rows.js';
+import { keyAnswer, row, state } from './rows.js';
 
 const CSP = `default-src 'none'; script-src '${scriptHash}'; style-src '${styleHash}'; connect-src 'self'; img-src data:; frame-ancestors 'none'; base-uri 'none'; form-action 'none'`;
 
@@ -23,18 +22,11 @@ let demo: Buffer | undefined;
 
 /** How it answers; what is left out is as usual. */
 export interface Play {
-  hello?: Partial<Messages['hello']>;
   rows?: Row[];
+  state?: Partial<PageState>;
   key?: (name: RowName) => Partial<KeyAnswer>;
-  find?: () => FindAnswer;
-  /** A question for a key gets no answer. */
+  /** It gives no answer to a question for the state. */
   isDeaf?: () => boolean;
-  /** Why it refuses the stream. */
-  refusal?: () => { status: number; message: string } | undefined;
-  /** A proxy holds the stream back. */
-  isHeldBack?: () => boolean;
-  /** The wire is cut, and nobody says so. */
-  isSilent?: () => boolean;
   release?: (order: ReleaseOrder) => { status?: number; body: ReleaseAnswer | { message: string } };
 }
 
@@ -42,70 +34,46 @@ export interface Play {
 export interface PageServer {
   readonly url: string;
   readonly rows: Map<string, Row>;
-  readonly streams: ReadonlySet<ServerResponse>;
   readonly releases: ReleaseOrder[];
   readonly holds: HoldOrder[];
-  readonly finds: [store: string, text: string][];
+  /** The searches of its pages, and how often they have asked for the state. */
+  readonly searches: string[];
   /** Requests that lack the header of the page. */
   readonly forged: string[];
-  say<Event extends keyof Messages>(event: Event, message: Messages[Event]): void;
-  /** Changes rows here and on all pages. */
-  put(...rows: Row[]): void;
+  /** Changes what it says from now on. */
+  say(given: Partial<PageState>): void;
   close(): Promise<void>;
 }
 
 export async function startPageServer(play: Play = {}): Promise<PageServer> {
-  const rows = new Map((play.rows ?? []).map((row) => [row.key, row]));
-  const streams = new Set<ServerResponse>();
-  const [releases, holds, forged, finds]: [ReleaseOrder[], HoldOrder[], string[], PageServer['finds']] = [[], [], [], []];
-  const send = (to: ServerResponse, event: string, message: unknown): void =>
-    void to.write(`event: ${event}\ndata: ${JSON.stringify(message)}\n\n`);
+  const rows = new Map((play.rows ?? []).map((each) => [each.key, each]));
+  const [releases, holds, forged, searches]: [ReleaseOrder[], HoldOrder[], string[], string[]] = [[], [], [], []];
+  let said = play.state ?? {};
   const json = (to: ServerResponse, body: unknown, status = 200): void => {
     to.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
   };
-
-  let said = stats();
-  const say: PageServer['say'] = (event, message) => {
-    if (event === 'stats') said = message as Messages['stats'];
-    streams.forEach((stream) => send(stream, event, message));
-  };
+  const html = (to: ServerResponse, body: string | Buffer, headers = {}): void =>
+    void to.writeHead(200, { 'content-type': 'text/html; charset=utf-8', ...headers }).end(body);
 
   const answers: Record<string, (request: IncomingMessage, response: ServerResponse, query: URLSearchParams) => void | Promise<void>> = {
-    'GET /ops/locks': (_request, response) => {
-      response.writeHead(200, { 'content-type': 'text/html; charset=utf-8', 'content-security-policy': CSP }).end(page);
-    },
-    'GET /ops/locks/demo': (_request, response) => {
-      response
-        .writeHead(200, { 'content-type': 'text/html; charset=utf-8' })
-        .end((demo ??= execFileSync(process.execPath, [EMBED, '--demo'])));
-    },
-    'GET /ops/locks/events': (_request, response) => {
-      const refusal = play.refusal?.();
-      if (refusal) return json(response, { message: refusal.message }, refusal.status);
-      response.writeHead(200, { 'content-type': 'text/event-stream' }).flushHeaders();
-      if (play.isHeldBack?.()) return;
-      streams.add(response.on('close', () => streams.delete(response)));
-      send(response, 'hello', hello({ now: Date.now(), ...play.hello }));
-      const all = [...rows.values()];
-      for (let start = 0; start === 0 || start < all.length; start += 500)
-        send(response, 'delta', { isFirst: start === 0, put: all.slice(start, start + 500), drop: [] });
-      send(response, 'stats', said);
+    'GET /ops/locks': (_request, response) => html(response, page, { 'content-security-policy': CSP }),
+    'GET /ops/locks/demo': (_request, response) => html(response, (demo ??= execFileSync(process.execPath, [EMBED, '--demo']))),
+    'GET /ops/locks/state': (_request, response, query) => {
+      const text = query.get('q') ?? '';
+      searches.push(text);
+      if (play.isDeaf?.()) return;
+      const found = [...rows.values()].filter((each) => JSON.stringify(each).includes(text));
+      json(response, state({ now: Date.now(), rows: found, ...said }));
     },
     'GET /ops/locks/key': (_request, response, query) => {
-      if (play.isDeaf?.()) return;
       const name = { store: query.get('store') ?? '', key: query.get('key') ?? '' };
-      const row = rows.get(name.key) ?? { ...name, kind: 'free', holder: null, holders: 0, waiters: 0, waitingSince: null, waitingIn: [] };
-      json(response, keyAnswer(row, { at: Date.now(), ...play.key?.(name) }));
-    },
-    'GET /ops/locks/find': (_request, response, query) => {
-      finds.push([query.get('store') ?? '', query.get('text') ?? '']);
-      json(response, play.find?.() ?? { found: 0, isWhole: true });
+      const free = row(name.key, { store: name.store, kind: 'free', holder: null, holders: 0 });
+      json(response, keyAnswer(rows.get(name.key) ?? free, { at: Date.now(), ...play.key?.(name) }));
     },
     'POST /ops/locks/release': async (request, response) => {
       const order = (await bodyOf(request)) as ReleaseOrder;
       releases.push(order);
-      const forced = order.keys.map(({ key, owner }) => ({ key, outcome: 'forced', holder: owner }) as const);
-      const { status, body } = play.release?.(order) ?? { body: forced };
+      const { status, body } = play.release?.(order) ?? { body: { outcome: 'forced', holder: order.owner } };
       json(response, body, status);
     },
     'POST /ops/locks/hold': async (request, response) => {
@@ -113,32 +81,20 @@ export async function startPageServer(play: Play = {}): Promise<PageServer> {
       json(response, { isHeld: !rows.has(holds.at(-1)?.key ?? '') });
     },
   };
-  // The page takes silence for a dead connection.
-  const beats = setInterval(() => play.isSilent?.() || say('stats', said), 1_000);
   const server = createServer((request, response) => {
     const { pathname, searchParams } = new URL(request.url ?? '', 'http://page');
     const asked = `${request.method} ${pathname.replace(/\/$/, '')}`;
     const answer = answers[asked];
-    if (/(key|find|release|hold)$/.test(asked) && request.headers['x-lock-dashboard'] !== '1') forged.push(asked);
+    if (/(state|key|release|hold)$/.test(asked) && request.headers['x-lock-dashboard'] !== '1') forged.push(asked);
     if (!answer) response.writeHead(404).end();
     else void answer(request, response, searchParams);
   });
   await once(server.listen(0, '127.0.0.1'), 'listening');
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/ops/locks`,
-    rows,
-    streams,
-    releases,
-    holds,
-    finds,
-    forged,
-    say,
-    put(...these) {
-      for (const row of these) rows.set(row.key, row);
-      say('delta', { put: these, drop: [] });
-    },
+    ...{ rows, releases, holds, searches, forged },
+    say: (given) => void (said = { ...said, ...given }),
     async close() {
-      clearInterval(beats);
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));
     },

@@ -181,13 +181,14 @@ it('operators of a Cluster learn what each process does and which callers wait, 
     await queued(setting, key, 1);
     // No node knows who listens at the others.
     await eventually(async () => expect((await operator.inspect(key)).waiters).toMatchObject([{ isHeard: true }]));
+    await waiter.acquire(key, { waitTimeout: 20 }).catch(() => undefined);
     const release = operator.forceRelease(key, { reason: 'stuck', by: 'jane' });
     await new Promise((resolve) => lease.signal.addEventListener('abort', resolve));
     await lease.release();
     expect(await release).toEqual({ outcome: 'gave back', holder: lease.owner });
     await (await next).release();
   }
-  await eventually(() => expect(seen).toEqual(expect.arrayContaining(on.keys().map((key) => `released ${key}`))));
+  await eventually(() => expect(seen).toEqual(expect.arrayContaining(on.keys().map((key) => `timeout ${key}`))));
   end.abort();
   await watching;
 });

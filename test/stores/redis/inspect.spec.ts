@@ -126,10 +126,10 @@ describe('inspect on Redis', () => {
     const watching = all.map(async (locks, index) => {
       for await (const { key } of locks.watch({ signal: end.signal })) seen[index]!.push(key);
     });
-    await eventually(async () => {
-      await Promise.all(all.map((locks, index) => locks.using(`of ${index}`, () => undefined)));
-      expect(seen.every((keys) => keys.length > 0)).toBe(true);
-    });
+    const held = await Promise.all(all.map((locks, index) => locks.acquire(`of ${index}`)));
+    await Promise.all(all.map((locks, index) => locks.acquire(`of ${index}`, { waitTimeout: 20 }).catch(() => undefined)));
+    await eventually(() => seen.every((keys) => keys.length > 0));
+    await Promise.all(held.map((lease) => lease.release()));
     end.abort();
     await Promise.all(watching);
     expect(seen.map((keys) => [...new Set(keys)])).toEqual([['of 0'], ['of 1'], ['of 2']]);
