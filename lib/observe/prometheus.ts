@@ -4,7 +4,7 @@ import { checkOptions, integerFrom } from '../core/model/check-options.js';
 import { checkClient } from '../core/store/check-client.js';
 import { processWide } from '../core/util/process-wide.js';
 import { MetricsHub, type Attributes } from './hub.js';
-import { MOST_NAMES } from './names.js';
+import { MOST_NAMES } from './gauges.js';
 import { ALL, type GaugeName, type Instrument, type InstrumentName } from './instruments.js';
 
 /** Options of {@link prometheus}. */
