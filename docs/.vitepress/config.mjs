@@ -47,7 +47,7 @@ const TABS = {
       'All pages': 'docs/README.md',
       Tutorial: 'docs/tutorial.md',
       Recipes: 'docs/recipes.md',
-      'What this log line means': 'docs/troubleshooting.md',
+      Troubleshooting: 'docs/troubleshooting.md',
       Examples: 'examples/README.md',
     },
     Basics: {
@@ -61,11 +61,13 @@ const TABS = {
     Stores: {
       'Choosing a store': 'docs/choosing-a-store.md',
       Redis: 'docs/redis.md',
+      'Redis: Sentinel, Cluster, managed': 'docs/redis-topologies.md',
       Postgres: 'docs/postgres.md',
       'MySQL, MariaDB': 'docs/mysql.md',
       'etcd, ZooKeeper': 'docs/consensus.md',
       Files: 'docs/file.md',
       'A quorum of servers': 'docs/quorum.md',
+      'A store of your own': 'docs/own-store.md',
     },
   },
   Locks: {
@@ -106,7 +108,7 @@ const TABS = {
   },
 };
 /** Their tables have many columns: no outline beside them. */
-const WIDE = ['docs/choosing-a-store.md', 'docs/guarantees.md', 'bench/results/README.md'];
+const WIDE = ['docs/choosing-a-store.md', 'docs/redis-topologies.md', 'docs/guarantees.md', 'bench/results/README.md'];
 
 const pagesOf = (groups) => Object.values(groups).flatMap((group) => Object.values(group));
 const listed = Object.values(TABS).flatMap(pagesOf);

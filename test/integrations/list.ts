@@ -30,7 +30,7 @@ function partOf(group: string, rows: Row[]): string {
   const proofs = [...new Set(rows.map(({ spec }) => `[${spec.split('/').pop()}](../${spec})`))].sort();
   const lines = rows
     .sort((a, b) => a.where.localeCompare(b.where))
-    .map(({ where, kind }) => `- ${where}${kind === 'place' ? ' (above and below)' : ''}`);
+    .map(({ where, kind }) => `- ${where}${kind === 'place' ? '†' : ''}`);
   return `**${group}** (${proofs.join(', ')})\n\n${lines.join('\n')}`;
 }
 
