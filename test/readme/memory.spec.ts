@@ -3,6 +3,7 @@ import '../support/virtual-time.js';
 import type { ConflictException, Provider } from '@nestjs/common';
 import { ScheduleModule, SchedulerRegistry } from '@nestjs/schedule';
 import { Test, type TestingModule } from '@nestjs/testing';
+import { ClsServiceManager } from 'nestjs-cls';
 import { DistributedLockModule, Locks } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { createHash } from 'node:crypto';
@@ -13,7 +14,7 @@ import { Mailer, ReportService } from './cron-lock.js';
 import { OrderLinesService, OrdersController, PartnerService, Shelf } from './decorators.js';
 import { examine } from './doctor.js';
 import { isReady, pinoLogger } from './health-without-terminus.js';
-import { changeOrder, OrderService, Product } from './keys.js';
+import { changeOrder, OrderService, Product, TenantOrders } from './keys.js';
 import { deadlocks, free, oldest, show, watch } from './operate.js';
 
 const closing: { close(): Promise<unknown> }[] = [];
@@ -84,7 +85,7 @@ it('docs/keys.md: keys are those that the comments name', async () => {
   /** As docs/keys.md says, of a canonical form. */
   const digest = (form: string) => createHash('sha256').update(form).digest('hex').slice(0, 32);
   const order = (note?: string) => ({ id: 42, customer: { id: 'C-1' }, note });
-  const app = await appWith([OrderService]);
+  const app = await appWith([OrderService, TenantOrders]);
   const orders = app.get(OrderService);
   const keys: string[] = [];
   app.get(Locks).on('acquired', ({ key }) => keys.push(key));
@@ -100,6 +101,8 @@ it('docs/keys.md: keys are those that the comments name', async () => {
   expect(keys.slice(3)).toEqual([parcel, parcel, product, product]);
   await changeOrder(app.get(Locks), order(), async () => undefined);
   expect(keys.at(-1)).toBe(app.get(Locks).keyOf(OrderService, 'ship', order()));
+  await ClsServiceManager.getClsService().runWith({ tenant: 'acme' } as never, () => app.get(TenantOrders).ship(42));
+  expect(keys.at(-1)).toBe('order-acme-42-locks');
 });
 
 it('docs/doctor.md: says what the store is fit for', async () => {

@@ -1,7 +1,7 @@
-import { Controller, Injectable, type OnModuleInit, Param, Post } from '@nestjs/common';
+import { Controller, Injectable, Param, Post } from '@nestjs/common';
 import { APP_FILTER } from '@nestjs/core';
 import { Cron } from '@nestjs/schedule';
-import { CronLock, DistributedLock, LockExceptionFilter, Locks } from 'nestjs-distributed-lock';
+import { CronLock, DistributedLock, LockExceptionFilter, type Locks } from 'nestjs-distributed-lock';
 
 /** What the locked methods do: a test makes it slow. */
 export abstract class Work {
@@ -64,25 +64,6 @@ export class NightShift {
 /** Waits until the signal aborts. */
 export async function closeBooks(locks: Locks, work: () => Promise<string>, signal: AbortSignal): Promise<string> {
   return locks.using('ledger', work, { keyTimeout: 10_000, waitTimeout: Infinity, signal });
-}
-// #endregion
-
-// #region wait-metrics
-@Injectable()
-export class WaitMetrics implements OnModuleInit {
-  readonly waits: number[] = [];
-  requests = 0;
-  handOvers = 0;
-
-  constructor(private readonly locks: Locks) {}
-
-  onModuleInit(): void {
-    this.locks.on('acquired', ({ waited, attempts }) => {
-      this.waits.push(waited); // milliseconds
-      this.requests += attempts;
-      if (attempts === 0) this.handOvers++; // handed over by another call of this process, without a request
-    });
-  }
 }
 // #endregion
 
