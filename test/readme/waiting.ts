@@ -1,7 +1,6 @@
 import { Controller, Injectable, Param, Post } from '@nestjs/common';
 import { APP_FILTER } from '@nestjs/core';
-import { Cron } from '@nestjs/schedule';
-import { CronLock, DistributedLock, LockExceptionFilter, type Locks } from 'nestjs-distributed-lock';
+import { DistributedLock, LockExceptionFilter } from 'nestjs-distributed-lock';
 
 /** What the locked methods do: a test makes it slow. */
 export abstract class Work {
@@ -25,15 +24,6 @@ export class BasketController {
 @Injectable()
 export class NightShift {
   constructor(private readonly work: Work) {}
-
-  // #region patience-cron
-  /** One instance runs the tick, the others skip it. */
-  @Cron('0 * * * *')
-  @CronLock({ value: 'report', minHold: 60_000 })
-  async report(): Promise<void> {
-    await this.work.do('report');
-  }
-  // #endregion
 
   // #region patience-job
   /** Four random values of 250 to 500 ms: 1 to 2 s in total. Then the job fails, and the queue tries it again later. */
@@ -59,12 +49,5 @@ export class NightShift {
   }
   // #endregion
 }
-
-// #region patience-signal
-/** Waits until the signal aborts. */
-export async function closeBooks(locks: Locks, work: () => Promise<string>, signal: AbortSignal): Promise<string> {
-  return locks.using('ledger', work, { keyTimeout: 10_000, waitTimeout: Infinity, signal });
-}
-// #endregion
 
 export const filter = { provide: APP_FILTER, useClass: LockExceptionFilter };
