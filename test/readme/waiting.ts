@@ -33,13 +33,11 @@ export class NightShift {
   }
   // #endregion
 
-  // #region patience-batch
   /** Waits until it gets the lock. Only a shutdown of the app ends the wait. */
   @DistributedLock({ value: 'ledger', keyTimeout: 10_000, waitTimeout: Infinity })
   async closeBooks(): Promise<string> {
     return this.work.do('close books');
   }
-  // #endregion
 
   // #region fair
   /** Buyers are served in order of arrival, whichever instance they use. */
