@@ -52,6 +52,8 @@ const TABS = {
     },
     Basics: {
       Keys: 'docs/keys.md',
+      Options: 'docs/options.md',
+      Configuration: 'docs/configuration.md',
       'Waiting and timeouts': 'docs/waiting.md',
       'Leases, fencing tokens, signals': 'docs/leases.md',
       'Hand a lease to another process': 'docs/hand-over.md',
@@ -96,8 +98,6 @@ const TABS = {
   },
   Reference: {
     Reference: {
-      Options: 'docs/options.md',
-      Configuration: 'docs/configuration.md',
       Guarantees: 'docs/guarantees.md',
       'Known limits': 'docs/known-limits.md',
       API: 'api/index.md',

@@ -26,9 +26,7 @@ export function integrationsList(): string {
 }
 
 function partOf(group: string, rows: Row[]): string {
-  const lines = rows
-    .sort((a, b) => a.where.localeCompare(b.where))
-    .map(({ where, kind }) => `- ${where}${kind === 'place' ? '†' : ''}`);
+  const lines = rows.sort((a, b) => a.where.localeCompare(b.where)).map(({ where, kind }) => `- ${where}${kind === 'place' ? '†' : ''}`);
   return `**${group}**\n\n${lines.join('\n')}`;
 }
 
