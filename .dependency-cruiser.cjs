@@ -31,7 +31,7 @@ const redisFloors = {
   waiting: ['connection', 'waiting'],
   scripts: ['connection', 'waiting', 'scripts'],
 };
-const redisTexts = '^lib/stores/redis/(redis\\.(keys|replies)|lua\\.generated|clients\\.d)\\.c?ts$|^lib/stores/redis/clients\\.cjs$';
+const redisTexts = '^lib/stores/redis/(redis\\.values|lua\\.generated|clients\\.d)\\.c?ts$|^lib/stores/redis/clients\\.cjs$';
 
 const anyOf = (names) => `(${names.map((name) => name.replaceAll('.', '\\.')).join('|')})`;
 const inNodeModules = (names) => `(^|/)node_modules/(@types/)?${anyOf(names)}/`;

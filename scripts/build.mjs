@@ -43,7 +43,7 @@ for (const file of COMMONJS) {
 // Two long texts: the ESM build takes them from the other one.
 for (const [file, names] of [
   ['dashboard/page.generated', 'page, scriptHash, styleHash'],
-  ['stores/redis/lua.generated', 'lua'],
+  ['stores/redis/lua.generated', 'sources'],
 ]) {
   const up = '../'.repeat(file.split('/').length);
   await writeFile(new URL(`dist/esm/${file}.js`, root), `export { ${names} } from '${up}cjs/${file}.js';\n`);

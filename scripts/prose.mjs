@@ -125,6 +125,6 @@ function* commentsOfLua(script) {
 }
 
 function* titlesOfTests(source) {
-  for (const match of source.matchAll(/\b(?:it|test|describe|place)(?:\.each\([^)]*\))?\(\s*(['"`])((?:(?!\1).)+)\1/g))
+  for (const match of source.matchAll(/\b(?:it|test|describe|aboveAndBelow)(?:\.each\([^)]*\))?\(\s*(['"`])((?:(?!\1).)+)\1/g))
     yield { text: match[2].replace(/\$\{[^}]*\}/g, '``'), line: source.slice(0, match.index).split('\n').length };
 }

@@ -113,9 +113,9 @@ async function storeOf(text: string, flags: Flags): Promise<LockStore> {
     const auth = username === undefined ? undefined : { username: decodeURIComponent(username), password: decodeURIComponent(password) };
     return etcdStore({ endpoints, auth, prefix, requestTimeout });
   }
-  const [, place] = /^zookeeper:\/\/([^@]+)$/i.exec(text) ?? [];
-  if (place !== undefined)
-    return (await import('../stores/zookeeper/zookeeper.store.js')).zookeeperStore({ connectionString: place, requestTimeout });
+  const [, servers] = /^zookeeper:\/\/([^@]+)$/i.exec(text) ?? [];
+  if (servers !== undefined)
+    return (await import('../stores/zookeeper/zookeeper.store.js')).zookeeperStore({ connectionString: servers, requestTimeout });
   // The URL is not shown: it may have a password in an unexpected place.
   throw usage(`The URL must be one of ${URLS}. Special characters of a password are percent-encoded.`);
 }

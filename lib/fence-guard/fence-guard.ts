@@ -4,7 +4,7 @@ import { configError } from '../core/model/errors.js';
 import { fenceTable, type FenceDialect } from './dialects.js';
 import { fencedOff, isMissingTable, isRaceOfCreate } from './errors.js';
 import { fencedKeysOf, type FenceableLease } from './fenced-keys.js';
-import { placeOf, watchTransaction } from './open-transactions.js';
+import { stackOf, watchTransaction } from './open-transactions.js';
 import type { Run } from './run.js';
 
 export { FencedError } from './errors.js';
@@ -99,7 +99,12 @@ export function fenceGuard(options: FenceGuardOptions): FenceGuard {
   const table = fenceTable(dialect, name);
   const isFault = onOpenTransaction === 'throw';
 
-  async function check(run: Run, { lease = currentLease(), key, shared }: FenceCheckOptions, place: Error, isOpen = run.isOpen?.bind(run)) {
+  async function check(
+    run: Run,
+    { lease = currentLease(), key, shared }: FenceCheckOptions,
+    calledAt: Error,
+    isOpen = run.isOpen?.bind(run),
+  ) {
     if (!lease) throw configError('FENCE', 'The fence guard found no lease: check inside of a locked call, or pass { lease }.');
     lease.assertHeld();
     for (const fenced of fencedKeysOf(lease, key, shared === true)) {
@@ -108,20 +113,20 @@ export function fenceGuard(options: FenceGuardOptions): FenceGuard {
       const message = `The lease of "${fenced.key}" was lost: a later holder has worked in this database.`;
       throw fencedOff(message, fenced.key, fenced.token, outcome.seen);
     }
-    if (isOpen) watchTransaction(lease, { isOpen, place, isFault });
+    if (isOpen) watchTransaction(lease, { isOpen, calledAt, isFault });
   }
 
   const guard: FenceGuard = {
-    check: async (run, checkOptions = {}) => check(run, checkOptions, placeOf(guard, 'check')),
+    check: async (run, checkOptions = {}) => check(run, checkOptions, stackOf(guard, 'check')),
 
     async transaction(database, runOf, work, checkOptions = {}) {
-      const place = placeOf(guard, 'transaction');
+      const calledAt = stackOf(guard, 'transaction');
       let isOpen = true;
       // Knex is a function that has this method.
       const begin = 'transaction' in database ? database.transaction.bind(database) : database;
       try {
         return await begin(async (tx) => {
-          await check(runOf(tx), checkOptions, place, () => isOpen);
+          await check(runOf(tx), checkOptions, calledAt, () => isOpen);
           return work(tx);
         });
       } finally {

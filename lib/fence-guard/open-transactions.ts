@@ -6,7 +6,7 @@ import { heldPartOf, leasesIn, type FenceableLease } from './fenced-keys.js';
 export interface Guarded {
   readonly isOpen: () => boolean;
   /** An error whose stack shows where it was guarded. */
-  readonly place: Error;
+  readonly calledAt: Error;
   /** Whether the release rejects while it is open. */
   readonly isFault: boolean;
 }
@@ -41,15 +41,15 @@ function released(lease: HeldLease): void {
   if (outer) return watch(outer, open); // a re-entrant call: the key is still held
   for (const transaction of open) report(lease, transaction);
   const fault = open.find(({ isFault }) => isFault);
-  if (fault) throw configError('FENCE', messageFor(lease), { key: lease.key, cause: fault.place });
+  if (fault) throw configError('FENCE', messageFor(lease), { key: lease.key, cause: fault.calledAt });
 }
 
-function report(lease: HeldLease, { place }: Guarded): void {
+function report(lease: HeldLease, { calledAt }: Guarded): void {
   const { turn, fencingToken, key } = lease;
   const { event } = turn;
   const { events } = turn.tenure.runtime;
-  const guardedAt = linesOf(place);
-  const releasedAt = linesOf(placeOf(lease, 'release'));
+  const guardedAt = linesOf(calledAt);
+  const releasedAt = linesOf(stackOf(lease, 'release'));
   const context = { key, label: event.label, owner: event.owner, token: fencingToken, once: `released early ${event.label ?? key}` };
   const line = `${messageFor(lease)}\n  The transaction was guarded\n${guardedAt}\n  The lock was released\n${releasedAt}`;
   events.warn('NDL_RELEASED_EARLY', line, context);
@@ -62,10 +62,10 @@ function messageFor({ key, turn: { label } }: HeldLease): string {
 }
 
 /** An error whose stack leads to the call of this method. */
-export function placeOf<Name extends string>(self: Record<Name, (...args: never[]) => unknown>, method: Name): Error {
-  const place = new Error();
-  Error.captureStackTrace(place, self[method]);
-  return place;
+export function stackOf<Name extends string>(self: Record<Name, (...args: never[]) => unknown>, method: Name): Error {
+  const calledAt = new Error();
+  Error.captureStackTrace(calledAt, self[method]);
+  return calledAt;
 }
 
 function linesOf({ stack = '' }: Error): string {

@@ -4,7 +4,7 @@ import { abortedBy, closed, stopped, type LockError } from '../core/model/errors
 import type { LatchChange, LatchDriver, LatchOperation } from '../core/store/latch-driver.js';
 import { onAbort } from '../core/util/abort.js';
 import { now } from '../core/util/clock.js';
-import { RepeatedRequest } from '../core/util/repeated-request.js';
+import { repeat } from '../core/util/repeated-request.js';
 import { pollDelay } from '../core/waiting/backoff.js';
 import { LatchWatch } from './latch-watch.js';
 
@@ -13,65 +13,6 @@ export interface CallSettings {
   readonly patience: number;
   readonly retryInterval: number;
   readonly signal: AbortSignal | undefined;
-}
-
-/** One caller's request, which ends with the first answer of the store. It is sent again only if there was no answer. */
-class LatchRequest<T> extends RepeatedRequest<T> {
-  private readonly startedAt = now();
-  protected answered!: (reply: T) => void;
-  private reject!: (error: LockError) => void;
-  /** The error of the last request. */
-  private error: LockError | undefined;
-
-  /** @param knownFor milliseconds for which the store recognises a repeat. After half of them none is sent, because it takes time to arrive. */
-  constructor(
-    private readonly runtime: Lifecycle,
-    private readonly key: string,
-    private readonly settings: CallSettings,
-    private readonly request: () => Promise<T>,
-    private readonly knownFor = Infinity,
-  ) {
-    super();
-  }
-
-  async run(): Promise<T> {
-    const { runtime, key } = this;
-    const { signal } = this.settings;
-    if (signal?.aborted) throw abortedBy(signal, key);
-    runtime.assertOpen(key);
-    runtime.begins('acquire');
-    const result = new Promise<T>((resolve, reject) => {
-      this.answered = resolve;
-      this.reject = reject;
-    });
-    const forget = [
-      onAbort(runtime.stopping, () => this.isAsking || this.reject(stopped(key))),
-      onAbort(runtime.closed, () => this.reject(closed(key))),
-    ];
-    if (signal) forget.push(onAbort(signal, () => this.reject(abortedBy(signal, key))));
-    this.ask();
-    try {
-      return await result;
-    } finally {
-      this.stop();
-      for (const each of forget) each();
-      runtime.ends('acquire');
-    }
-  }
-
-  /** A timer can fire long after its time. */
-  protected send(): Promise<T> {
-    return this.error && now() - this.startedAt > this.knownFor / 2 ? Promise.reject(this.error) : this.request();
-  }
-
-  protected unanswered(cause: unknown): void {
-    const { key, runtime, settings } = this;
-    const error = (this.error = runtime.errorOf(cause, key, this.sentAt));
-    const left = Math.min(settings.patience, this.knownFor / 2) - (now() - this.startedAt);
-    if (!error.transient || left <= 0) this.reject(error);
-    else if (runtime.stopping.aborted) this.reject(stopped(key, error));
-    else this.askIn(Math.min(pollDelay(this.attempts, settings.retryInterval, -1), left));
-  }
 }
 
 /**
@@ -110,9 +51,48 @@ export class LatchDriverCalls {
     onAbort(runtime.closed, () => this.watches.forEach((watch) => watch.close()));
   }
 
-  /** A question, which changes nothing. */
-  ask<T>(key: string, settings: CallSettings, send: () => Promise<T>): Promise<T> {
-    return new LatchRequest(this.runtime, key, settings, send).run();
+  /**
+   * One caller's request, which ends with the first answer of the store. It is sent again only if there was no answer.
+   *
+   * @param knownFor milliseconds for which the store recognises a repeat. After half of them none is sent, because it takes time to arrive.
+   */
+  async ask<T>(key: string, settings: CallSettings, send: () => Promise<T>, knownFor = Infinity): Promise<T> {
+    const { runtime } = this;
+    const { patience, retryInterval, signal } = settings;
+    if (signal?.aborted) throw abortedBy(signal, key);
+    runtime.assertOpen(key);
+    runtime.begins('acquire');
+    const startedAt = now();
+    const ends: (() => void)[] = [];
+    const result = new Promise<T>((resolve, reject) => {
+      /** The error of the last request. */
+      let error: LockError | undefined;
+      const request = repeat<T>({
+        // A timer can fire long after its time.
+        send: () => (error && now() - startedAt > knownFor / 2 ? Promise.reject(error) : send()),
+        answered: resolve,
+        unanswered(cause) {
+          error = runtime.errorOf(cause, key, request.sentAt);
+          const left = Math.min(patience, knownFor / 2) - (now() - startedAt);
+          if (!error.transient || left <= 0) reject(error);
+          else if (runtime.stopping.aborted) reject(stopped(key, error));
+          else request.askIn(Math.min(pollDelay(request.attempts, retryInterval, -1), left));
+        },
+      });
+      ends.push(
+        () => request.stop(),
+        onAbort(runtime.stopping, () => request.isAsking || reject(stopped(key))),
+        onAbort(runtime.closed, () => reject(closed(key))),
+      );
+      if (signal) ends.push(onAbort(signal, () => reject(abortedBy(signal, key))));
+      request.ask();
+    });
+    try {
+      return await result;
+    } finally {
+      for (const end of ends) end();
+      runtime.ends('acquire');
+    }
   }
 
   /** A change, which the store makes once, however often it is sent. */
@@ -121,7 +101,7 @@ export class LatchDriverCalls {
     const knownFor = Math.min(ttl, 2 * (settings.patience + runtime.requestTimeout));
     return this.operations.run((operation) => {
       const change = { key, ttl, operation, knownFor };
-      return new LatchRequest(runtime, key, settings, () => send(change), knownFor).run();
+      return this.ask(key, settings, () => send(change), knownFor);
     });
   }
 

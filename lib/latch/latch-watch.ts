@@ -4,7 +4,7 @@ import type { LockError } from '../core/model/errors.js';
 import type { LatchDriver, LatchState } from '../core/store/latch-driver.js';
 import type { WakeUps } from '../core/store/lease-driver.js';
 import { now } from '../core/util/clock.js';
-import { RepeatedRequest } from '../core/util/repeated-request.js';
+import { repeat } from '../core/util/repeated-request.js';
 import { pollDelay, queuedDelay } from '../core/waiting/backoff.js';
 import { Caller } from '../core/waiting/caller.js';
 import type { CallSettings } from './latch-driver-calls.js';
@@ -30,7 +30,8 @@ class LatchWaiter extends Caller<CallSettings> {
  * Reads one latch for all callers of this process that wait for it, with one request at a time. A request answers only the callers that were there
  * when it was sent, because the latch may have changed before the others came.
  */
-export class LatchWatch extends RepeatedRequest<LatchState | undefined> {
+export class LatchWatch {
+  private readonly request = repeat<LatchState | undefined>(this);
   private readonly owner: string;
   private readonly waiters = new Set<LatchWaiter>();
   /** The callers that the request in flight answers. */
@@ -46,7 +47,6 @@ export class LatchWatch extends RepeatedRequest<LatchState | undefined> {
     private readonly key: string,
     private readonly onIdle: () => void,
   ) {
-    super();
     this.owner = runtime.createOwner();
   }
 
@@ -57,39 +57,39 @@ export class LatchWatch extends RepeatedRequest<LatchState | undefined> {
       this.runtime.begins('acquire');
       this.waiters.add(waiter);
       if (signal) waiter.listen(signal, () => this.remove(waiter, abortedBy(signal, this.key)));
-      this.attempts = 0;
-      this.ask();
+      this.request.attempts = 0;
+      this.request.ask();
       waiter.limit(() => {
         waiter.grant(this.runtime.requestTimeout, () => this.remove(waiter, unanswered(this.key)));
         // The request in flight is its last one. If that does not answer this waiter, the next one is due already.
-        if (!this.isAsking) this.ask();
+        if (!this.request.isAsking) this.request.ask();
       });
     });
   }
 
   /** The locks are being closed. A caller without an answer still gets one. */
   stopWaiting(): void {
-    for (const waiter of this.waiters) if (waiter.found || !this.isAsking) this.remove(waiter, stopped(this.key));
+    for (const waiter of this.waiters) if (waiter.found || !this.request.isAsking) this.remove(waiter, stopped(this.key));
   }
 
   close(): void {
     for (const waiter of this.waiters) this.remove(waiter, closed(this.key));
   }
 
-  protected send(): Promise<LatchState | undefined> {
+  send(): Promise<LatchState | undefined> {
     const { driver, key, owner, runtime } = this;
     this.looking = [...this.waiters];
     this.wasNotedBefore = this.mayBeNoted;
     const queue = driver.wakeUps?.isOpen === true && !runtime.stopping.aborted && this.looking.some(({ isOverdue }) => !isOverdue);
     if (queue) {
       this.mayBeNoted = true;
-      this.forgetWakeUps ??= driver.wakeUps?.listen(owner, () => this.ask());
+      this.forgetWakeUps ??= driver.wakeUps?.listen(owner, () => this.request.ask());
     }
     return driver.look({ key, owner, queue });
   }
 
-  protected answered(state: LatchState | undefined): void {
-    if (this.isStopped) return;
+  answered(state: LatchState | undefined): void {
+    if (this.request.isStopped) return;
     const isCounting = state !== undefined && state.count > 0;
     if (!isCounting) this.mayBeNoted = false;
     for (const waiter of this.looking) {
@@ -103,27 +103,27 @@ export class LatchWatch extends RepeatedRequest<LatchState | undefined> {
     this.looking = [];
     const { wakeUps } = this.driver;
     const remaining = state?.remaining ?? -1;
-    if (this.mayBeNoted && wakeUps?.isOpen) this.askIn(queuedDelay(this.retryInterval, remaining), () => wakeUps.check?.());
-    else this.askIn(pollDelay(this.attempts, this.retryInterval, remaining));
-    if (isCounting && wakeUps && !this.isStopped) void this.takeEntry(wakeUps);
+    if (this.mayBeNoted && wakeUps?.isOpen) this.request.askIn(queuedDelay(this.retryInterval, remaining), () => wakeUps.check?.());
+    else this.request.askIn(pollDelay(this.request.attempts, this.retryInterval, remaining));
+    if (isCounting && wakeUps && !this.request.isStopped) void this.takeEntry(wakeUps);
   }
 
-  protected unanswered(cause: unknown): void {
+  unanswered(cause: unknown): void {
     if (cause instanceof StoreError && cause.isUnsent) this.mayBeNoted = this.wasNotedBefore;
-    if (this.isStopped) return;
-    const error = this.runtime.errorOf(cause, this.key, this.sentAt);
+    if (this.request.isStopped) return;
+    const error = this.runtime.errorOf(cause, this.key, this.request.sentAt);
     for (const waiter of this.looking) {
       if (!error.transient || waiter.isOverdue) this.remove(waiter, ownCopyOf(error));
       else if (this.runtime.stopping.aborted) this.remove(waiter, stopped(this.key, error));
     }
     this.looking = [];
-    this.askIn(pollDelay(this.attempts, this.retryInterval, -1));
+    this.request.askIn(pollDelay(this.request.attempts, this.retryInterval, -1));
   }
 
   /** A latch that the first request does not find counted down is worth an entry. */
   private async takeEntry(wakeUps: WakeUps): Promise<void> {
     if (!wakeUps.isOpen) await wakeUps.open(...this.runtime.events.ofInbox);
-    if (wakeUps.isOpen && !this.mayBeNoted) this.ask();
+    if (wakeUps.isOpen && !this.mayBeNoted) this.request.ask();
   }
 
   private get retryInterval(): number {
@@ -142,9 +142,9 @@ export class LatchWatch extends RepeatedRequest<LatchState | undefined> {
   }
 
   private end(): void {
-    this.stop();
+    this.request.stop();
     this.onIdle();
-    if (this.mayBeNoted) this.runtime.inBackground(this.settled.then(() => this.leave()));
+    if (this.mayBeNoted) this.runtime.inBackground(this.request.settled.then(() => this.leave()));
     else this.forgetWakeUps?.();
   }
 

@@ -1,8 +1,7 @@
 import type { LockEvent } from '../core/model/events.js';
 import type { ObservedRequest, TelemetryObserver, TelemetrySource } from '../core/model/telemetry.js';
 import type { GaugeName, RecordedName } from './instruments.js';
-import { readGauge, type Reading } from './gauges.js';
-import { Names } from './names.js';
+import { Names, readGauge, type Reading } from './gauges.js';
 
 /** Attributes of one time series. */
 export type Attributes = Readonly<Record<string, string>>;

@@ -53,7 +53,7 @@ export class LockHealthIndicator {
     const health = await this.locksOf(options.store ?? DEFAULT_NAME).health(options.within);
     const result = { [key]: { ...dataOf(health), status: health.isUp ? 'up' : 'down' } } as LockHealthResult<Key>;
     if (health.isUp || 'HealthIndicatorService' in terminus) return result;
-    const { HealthCheckError } = terminus as unknown as { HealthCheckError: HealthCheckError };
+    const HealthCheckError = Reflect.get(terminus, 'HealthCheckError') as HealthCheckError;
     throw new HealthCheckError(`${key} is down`, result);
   }
 

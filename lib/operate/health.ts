@@ -28,7 +28,7 @@ export async function healthOf({ store, queues, runtime, namespace, storeWatch }
     'waiters poll': wakeUps?.state === 'interrupted',
     // `validUntil` counts from the last renewal that was answered.
     'a renewal is unanswered for more than a third of its lease': tenures.some(
-      ({ renewAt, validUntil, ttl, pace }) => renewAt < Infinity && now() - (validUntil - validity(ttl)) > pace + ttl / 3,
+      ({ isRenewed, validUntil, ttl }) => isRenewed && now() - (validUntil - validity(ttl)) > (2 * ttl) / 3,
     ),
     'the event loop was blocked within the last minute': now() - watchdog.stalledAt < LATELY,
   };

@@ -70,7 +70,7 @@ export class OperatorResponder {
     if (isOver) {
       if (events.isHeard('forced')) events.emit('forced', { ...turn.event, ...revoked, token });
       tenure.lose(`${who} has taken it: ${reason}`, 'forced', revoked);
-    } else turn.askToEnd(new LockLostError(`${what}. It is held until the work has ended.`, { key, revoked }));
+    } else turn.endBy(new LockLostError(`${what}. It is held until the work has ended.`, { key, revoked }), true);
     return 'asked';
   }
 

@@ -69,7 +69,7 @@ export function readWriteKinds(
         const written = reentrant ? heldLease(write, key) : undefined;
         written?.assertHeld();
         // The next writer must not get the key while we read on: from now on, because the store may grant the read lock before its answer is here.
-        if (written) written.turn.tenure.endsWithTurn = true;
+        written?.turn.tenure.endsWithTurn();
         return { count: 1, permits: Infinity, rank: policy === 'writers' ? 1 : 0, beside: written?.owner };
       },
     },

@@ -90,9 +90,9 @@ function limited(locks: Locks): Locks {
   // All calls pass this method: their options come from decorators, defaults and arguments.
   const queues = locks['engine'].queues;
   const acquire = queues.acquire.bind(queues);
-  queues.acquire = (driver, key, id, places, call) => {
+  queues.acquire = (driver, key, id, maxHolders, call) => {
     const isLimited = call.patience < Infinity || call.options.isStandby;
-    return acquire(driver, key, id, places, isLimited ? call : { ...call, patience: LONGEST_WAIT });
+    return acquire(driver, key, id, maxHolders, isLimited ? call : { ...call, patience: LONGEST_WAIT });
   };
   return locks;
 }

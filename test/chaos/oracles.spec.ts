@@ -356,10 +356,10 @@ describe('what is left in a row', () => {
   const record: LeaseRecord = { kind: 'mutex', permits: 1, holds: [], queue: [entry], queueEndsAt: 200 };
 
   it.each<[string, Partial<LeaseRecord>, number]>([
-    ['the place of a live process', {}, 1],
-    ['a place beside an offer to another process that nobody has confirmed', { holds: [{ ...offer, inbox: 'other' }] }, 1],
-    ['no place of a process that has not confirmed an offer: all skip it', { holds: [offer] }, 0],
-    ['no place in a queue that is over', { queueEndsAt: 100 }, 0],
+    ['the entry of a live process', {}, 1],
+    ['a entry beside an offer to another process that nobody has confirmed', { holds: [{ ...offer, inbox: 'other' }] }, 1],
+    ['no entry of a process that has not confirmed an offer: all skip it', { holds: [offer] }, 0],
+    ['no entry in a queue that is over', { queueEndsAt: 100 }, 0],
     ['a lease that lasts', { holds: [{ ...offer, endsAt: 110 }] }, 1],
   ])('%s', (_, change, count) => {
     const row = { key: 'a', record: JSON.stringify({ ...record, ...change }), endsAt: 200 };

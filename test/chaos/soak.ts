@@ -31,7 +31,7 @@ const server = await startRedis();
 const resource = await startRedis();
 const admin = server.client();
 const all = [1, 2].map(() => new Locks(redisStore({ options: { ...server.connection } }), { logger: false }));
-const used = (all[0]!.store.mutex as unknown as { requests: { connection: { client: Redis } } }).requests.connection.client;
+const used = (all[0]!.store.mutex.wakeUps as unknown as { redis: { client: Redis } }).redis.client;
 const phases = [
   { title: `${flags.cycles} cycles`, samples: await cycles(Number(flags.cycles), Number(flags.keys)) },
   { title: `${flags.minutes} min mixed`, samples: await mixed(Number(flags.minutes) * 60) },

@@ -70,13 +70,13 @@ export function handOverContract({ open, newKey, driver, waiter, isFree, where }
     where('wakeUps', () => {
       it('at once also when its wake-up overtakes the reply by which it learns that it waits', async () => {
         const holder = await open().acquire(key, patient);
-        const [hasPlace, woke] = [gate(), gate()];
+        const [isQueued, woke] = [gate(), gate()];
         const slow = open({
           misbehaving: (real) => ({
             async acquire(request) {
               const reply = await real.acquire(request);
               if (!request.queue || reply.granted) return reply;
-              hasPlace.open();
+              isQueued.open();
               await woke.passed;
               return reply;
             },
@@ -90,7 +90,7 @@ export function handOverContract({ open, newKey, driver, waiter, isFree, where }
           }),
         });
         const lease = slow.acquire(key, patient);
-        await hasPlace.passed;
+        await isQueued.passed;
         await holder.release();
         await woke.passed;
         (await lease).assertHeld();

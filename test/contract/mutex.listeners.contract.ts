@@ -32,7 +32,7 @@ export function contextsContract({ open, newKey, takeAway }: Setting): void {
       const last = chain.run('last', () => locks.acquire(key, patient));
       await impatient;
       await chain.run('another call', () => holder.release());
-      // A waiter that is not fair may be overtaken, where each has a place of its own at the store.
+      // A waiter that is not fair may be overtaken, where each has an entry of its own at the store.
       await Promise.all([next, last].map((lease) => chain.run('another call', async () => (await lease).release())));
       const expected = ['waiting: next', 'waiting: impatient', 'waiting: last', 'timeout: impatient', 'acquired: next', 'acquired: last'];
       expect(heard.sort()).toEqual((isLocal ? ['acquired: holder', ...expected] : expected).sort());

@@ -88,7 +88,7 @@ export function localQueueContract({ open, newKey, takeAway, isFree }: Setting):
       };
       await Promise.all([callAll(200, work('a'), one), callAll(200, work('b'), others)]);
       const runs = [...history.join('').matchAll(/a+|b+/g)].map(([run]) => run.length);
-      // The first run begins before the other process has a place, the last ones are all that one is left with.
+      // The first run begins before the other process has an entry, the last ones are all that one is left with.
       const firstEnd = Math.max(history.indexOf('a'), history.indexOf('b'));
       expect(firstEnd).toBeLessThan(2 * TURNS + 20);
       const both = Math.min(history.lastIndexOf('a'), history.lastIndexOf('b'));

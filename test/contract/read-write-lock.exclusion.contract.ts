@@ -4,7 +4,7 @@ import { eventually } from '../support/eventually.js';
 import { random } from '../support/random.js';
 import { sideOf } from './kinds.js';
 import { locksOpener, type LocksOpener } from './open-locks.js';
-import { type Call, Places } from './places.js';
+import { type Call, OrderedCalls } from './ordered-calls.js';
 import { patient, type Setting } from './setting.js';
 
 /** A record of two fields that belong together, and that nothing guards: a reader may see one new and one old while another one writes. */
@@ -95,16 +95,16 @@ export function readWriteExclusionContract({ open, newKey, makeStore }: Setting)
     ];
 
     it.each(orders)('policy %p lets in, of %j, %j', async (policy, waiting, groups) => {
-      const places = new Places();
-      const take = (name: string) => places.take(name, sides[policy][name[0] as 'R' | 'W'], key);
+      const ordered = new OrderedCalls();
+      const take = (name: string) => ordered.take(name, sides[policy][name[0] as 'R' | 'W'], key);
       const first = await take('W0');
       const calls = new Map<string, Call>();
       for (const name of waiting) calls.set(name, await take(name));
       first.end();
       const seen = ['W0'];
       for (const group of groups.map((names) => names.split(' '))) {
-        await eventually(() => places.entered.length === seen.length + group.length);
-        expect(places.entered.slice(seen.length).sort()).toEqual(group);
+        await eventually(() => ordered.entered.length === seen.length + group.length);
+        expect(ordered.entered.slice(seen.length).sort()).toEqual(group);
         seen.push(...group);
         for (const name of group) calls.get(name)!.end();
       }
@@ -115,19 +115,19 @@ export function readWriteExclusionContract({ open, newKey, makeStore }: Setting)
       ['a writer', 'readers', 'R', 'W'],
       ['a reader', 'writers', 'W', 'R'],
     ] as const)('%s is passed by who comes later with policy %p, while these never stop', async (_who, policy, stream, one) => {
-      const places = new Places();
-      const take = (name: string) => places.take(name, sides[policy][name[0] as 'R' | 'W'], key);
+      const ordered = new OrderedCalls();
+      const take = (name: string) => ordered.take(name, sides[policy][name[0] as 'R' | 'W'], key);
       let current = await take(`${stream}0`);
       const waiting = await take(one);
       for (let turn = 1; turn <= 40; turn++) {
         const next = await take(`${stream}${turn}`);
         current.end();
-        await eventually(() => places.entered.includes(`${stream}${turn}`));
+        await eventually(() => ordered.entered.includes(`${stream}${turn}`));
         current = next;
       }
-      expect(places.entered).not.toContain(one);
+      expect(ordered.entered).not.toContain(one);
       current.end();
-      await eventually(() => places.entered.includes(one));
+      await eventually(() => ordered.entered.includes(one));
       waiting.end();
       await waiting.ended;
     });

@@ -5,7 +5,7 @@ import { gate } from '../support/gate.js';
 import { sideOf } from './kinds.js';
 import { locksOpener, type MakeStore } from './open-locks.js';
 import { outside } from './outside.js';
-import { Places } from './places.js';
+import { OrderedCalls } from './ordered-calls.js';
 import { rejection } from '../support/rejection.js';
 import { patient } from './setting.js';
 
@@ -81,32 +81,32 @@ export function readWriteReentrancyContract(makeStore: MakeStore): void {
     });
 
     it('lets in, when it keeps but the read lock, the readers who came before a writer', async () => {
-      const places = new Places();
+      const ordered = new OrderedCalls();
       const { reading, calls } = await lock.write.using(async () => {
         const calls = [
-          await places.take('reader', readers, key),
-          await places.take('writer', writers, key),
-          await places.take('late', readers, key),
+          await ordered.take('reader', readers, key),
+          await ordered.take('writer', writers, key),
+          await ordered.take('late', readers, key),
         ];
         return { reading: await lock.read.acquire(patient), calls };
       }, patient);
-      await eventually(() => places.entered.includes('reader'));
+      await eventually(() => ordered.entered.includes('reader'));
       calls[0]!.end();
       await calls[0]!.ended;
-      expect(places.entered).toEqual(['reader']);
+      expect(ordered.entered).toEqual(['reader']);
       await reading.release();
-      await eventually(() => places.entered.includes('writer'));
-      expect(places.entered).not.toContain('late');
+      await eventually(() => ordered.entered.includes('writer'));
+      expect(ordered.entered).not.toContain('late');
     });
 
     it('reads before all waiters', async () => {
-      const places = new Places();
+      const ordered = new OrderedCalls();
       await lock.write.using(async () => {
-        await places.take('writer', writers, key);
-        await places.take('reader', readers, key);
-        await lock.read.using(() => expect(places.entered).toEqual([]), { waitTimeout: 0 });
+        await ordered.take('writer', writers, key);
+        await ordered.take('reader', readers, key);
+        await lock.read.using(() => expect(ordered.entered).toEqual([]), { waitTimeout: 0 });
       }, patient);
-      await eventually(() => places.entered.includes('writer'));
+      await eventually(() => ordered.entered.includes('writer'));
     });
 
     it('keeps writers out by its read lock though its write lease is lost', async () => {
@@ -172,14 +172,14 @@ export function readWriteReentrancyContract(makeStore: MakeStore): void {
     });
 
     it('reads again by the same lease, also while a writer waits', async () => {
-      const places = new Places();
+      const ordered = new OrderedCalls();
       await lock.read.using(async ({ owner }) => {
-        await places.take('writer', writers, key);
+        await ordered.take('writer', writers, key);
         expect(await others()).toEqual([]);
         expect(await lock.read.using((again) => again.owner, { waitTimeout: 0 })).toBe(owner);
-        expect(places.entered).toEqual([]);
+        expect(ordered.entered).toEqual([]);
       }, patient);
-      await eventually(() => places.entered.includes('writer'));
+      await eventually(() => ordered.entered.includes('writer'));
     });
   });
 }

@@ -7,7 +7,7 @@ import { gate } from '../support/gate.js';
 import { outage } from './misbehaviour.js';
 import { semaphoreOf } from './kinds.js';
 import { locksOpener, type MakeStore } from './open-locks.js';
-import { type Call, Places } from './places.js';
+import { type Call, OrderedCalls } from './ordered-calls.js';
 import { rejection } from '../support/rejection.js';
 import { patient } from './setting.js';
 
@@ -97,18 +97,18 @@ export function semaphoreExclusionContract(makeStore: MakeStore): void {
   describe('of the waiters', () => {
     /** Opener of one who takes so many of three. */
     const openers = [1, 2, 3].map((count) => locksOpener(makeStore, semaphoreOf(3, count)));
-    const take = (places: Places, name: string) => places.take(name, openers[Number(name[0]) - 1]!, key);
+    const take = (ordered: OrderedCalls, name: string) => ordered.take(name, openers[Number(name[0]) - 1]!, key);
 
     it('are served as they came, however many each wants', async () => {
-      const places = new Places();
+      const ordered = new OrderedCalls();
       const calls = new Map<string, Call>();
-      const holder = await take(places, '3 holder');
-      for (const name of ['1a', '2b', '3c', '1d', '1e', '1f', '2g']) calls.set(name, await take(places, name));
+      const holder = await take(ordered, '3 holder');
+      for (const name of ['1a', '2b', '3c', '1d', '1e', '1f', '2g']) calls.set(name, await take(ordered, name));
       holder.end();
       const seen = ['3 holder'];
       for (const group of [['1a', '2b'], ['3c'], ['1d', '1e', '1f'], ['2g']]) {
-        await eventually(() => places.entered.length === seen.length + group.length);
-        expect(places.entered.slice(seen.length).sort()).toEqual(group);
+        await eventually(() => ordered.entered.length === seen.length + group.length);
+        expect(ordered.entered.slice(seen.length).sort()).toEqual(group);
         seen.push(...group);
         for (const name of group) calls.get(name)!.end();
       }

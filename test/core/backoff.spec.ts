@@ -1,5 +1,7 @@
 import { pollDelay, turnDelay } from '../../lib/core/waiting/backoff.js';
 import { patienceOf } from '../../lib/core/waiting/caller.js';
+import { entryAfter } from '../../lib/core/waiting/contender.js';
+import { lastAnswer } from '../../lib/core/waiting/waiter.js';
 
 const least = () => 0;
 const most = () => 1;
@@ -78,9 +80,29 @@ describe('the pause before a queued waiter asks whether it is the first', () => 
   });
 
   it('is longer further behind, and with each try, but shorter than an offer lasts', () => {
-    const places: [number, number][] = [[0, 1], [1, 1], [2, 1], [2, 2], [2, 9], [1e6, 1e6]]; // prettier-ignore
-    const pauses = places.map(([ahead, attempt]) => turnDelay(ahead, attempt, 60_000));
+    const positions: [number, number][] = [[0, 1], [1, 1], [2, 1], [2, 2], [2, 9], [1e6, 1e6]]; // prettier-ignore
+    const pauses = positions.map(([ahead, attempt]) => turnDelay(ahead, attempt, 60_000));
     expect(pauses).toEqual([...pauses].sort((a, b) => a - b));
     expect(pauses.at(-1)).toBeLessThan(1_000);
   });
+});
+
+it.each([
+  ['fresh answer', 4_001, 0],
+  ['fresh answer', 4_500, 999],
+  ['old answer', 4_000, 0],
+  ['old answer', -Infinity, 999],
+  ['none since the outage began', undefined, 0],
+  ['none since the outage began', 4_500, 1_000],
+])('with a requestTimeout of 1,000 ms there is at 5,000 ms a %s: answered at %p, a request under way for %d ms', (answer, at, silence) => {
+  expect(lastAnswer(at, silence, 5_000, 1_000)).toBe(answer);
+});
+
+it.each<[string, boolean, boolean, string[]]>([
+  ['that queues', true, true, ['woken', 'woken', 'woken', 'woken']],
+  ['that queues while the inbox is closed', true, false, ['silent', 'silent', 'silent', 'woken']],
+  ['that does not queue', false, true, ['perhaps', 'perhaps', 'silent', 'woken']],
+])('the entry of a contender after a request %s', (_, queues, isOpen, entries) => {
+  const before = ['none', 'perhaps', 'silent', 'woken'] as const;
+  expect(before.map((entry) => entryAfter(entry, queues, isOpen))).toEqual(entries);
 });

@@ -1,6 +1,6 @@
 import { mayTake, passTime } from '../support/virtual-time.js';
 import { StoreError } from 'nestjs-distributed-lock/core';
-import { Inbox, type InboxConnection } from '../../lib/core/store/inbox.js';
+import { afterTry, Inbox, type InboxConnection } from '../../lib/core/store/inbox.js';
 import { TopicBus } from '../../lib/core/store/topic-bus.js';
 
 const HOUR = 3_600_000;
@@ -40,6 +40,21 @@ class Refused extends Inbox {
 const busy = new StoreError('too many clients', { transient: true });
 const forbidden = new StoreError('NOPERM', { transient: false });
 
+it.each<[string, Parameters<typeof afterTry>[1][], number[]]>([
+  ['grows in an outage', Array<'away'>(11).fill('away'), [50, 100, 150, 200, 250, 300, 350, 400, 450, 500, 500]],
+  ['is short again after a connection that was open', ['away', 'away', 'opened', 'away'], [50, 100, 50, 100]],
+  [
+    'is a second from the sixth on that is useless',
+    ['vain', 'vain', 'away', 'vain', 'vain', 'vain', 'vain'],
+    [50, 100, 150, 200, 250, 300, 1_000],
+  ],
+  ['doubles up to a minute after a refusal', Array<'refused'>(8).fill('refused'), [1, 2, 4, 8, 16, 32, 60, 60].map((s) => 1_000 * s)],
+  ['is short in an outage between two refusals', ['refused', 'away', 'vain'], [1_000, 100, 2_000]],
+])('the pause before the next connection of an inbox %s', (_, outcomes, pauses) => {
+  let tries = { failures: 0, vain: 0, refusals: 0, pause: 0 };
+  expect(outcomes.map((outcome) => (tries = afterTry(tries, outcome)).pause)).toEqual(pauses);
+});
+
 describe('an inbox', () => {
   it('that was closed while it was open is not interrupted: nobody waits', async () => {
     const inbox = new Refused(busy);
@@ -52,35 +67,26 @@ describe('an inbox', () => {
   });
 
   it.each([
-    ['too many clients', busy, 'too many clients'],
-    ['a missing right', forbidden, 'NOPERM: allow it'],
-  ])('that is refused for %s warns once, is tried once a minute in the end, and opens when it may (G8)', async (_, reason, why) => {
-    const warnings: string[] = [];
-    const inbox = new Refused(reason);
-    await inbox.open((message) => warnings.push(message));
-    await passTime(HOUR);
-    expect(warnings).toEqual([`Some waiters cannot be woken and poll instead: ${why}.`]);
-    expect(inbox.tries).toBeLessThan(80);
-    inbox.isRefused = false;
-    await passTime(60_000);
-    expect(inbox.isOpen).toBe(true);
-    inbox.close();
-  });
-
-  it('whose connection says nothing is interrupted after a request timeout, warns once, and opens when it may (G8)', async () => {
-    const warnings: string[] = [];
-    const inbox = new Refused(busy);
-    inbox.isSilent = true;
-    await inbox.open((message) => warnings.push(message));
-    expect(inbox.state).toBe('interrupted');
-    await passTime(HOUR);
-    expect(warnings).toEqual(['Some waiters cannot be woken and poll instead: the connection does not listen within 1000 ms.']);
-    expect(inbox.tries).toBeLessThan(80);
-    inbox.isSilent = inbox.isRefused = false;
-    await passTime(60_000);
-    expect(inbox.isOpen).toBe(true);
-    inbox.close();
-  });
+    ['is refused for too many clients', busy, 'too many clients'],
+    ['is refused for a missing right', forbidden, 'NOPERM: allow it'],
+    ['says nothing', undefined, 'the connection does not listen within 1000 ms'],
+  ])(
+    'whose connection %s is interrupted, warns once, is tried once a minute in the end, and opens when it may (G8)',
+    async (_, reason, why) => {
+      const warnings: string[] = [];
+      const inbox = new Refused(reason ?? busy);
+      inbox.isSilent = !reason;
+      await inbox.open((message) => warnings.push(message));
+      expect(inbox.state).toBe('interrupted');
+      await passTime(HOUR);
+      expect(warnings).toEqual([`Some waiters cannot be woken and poll instead: ${why}.`]);
+      expect(inbox.tries).toBeLessThan(80);
+      inbox.isSilent = inbox.isRefused = false;
+      await passTime(60_000);
+      expect(inbox.isOpen).toBe(true);
+      inbox.close();
+    },
+  );
 
   it('whose store is away opens within a second of its return, without a warning (G8)', async () => {
     const warnings: string[] = [];

@@ -78,14 +78,15 @@ describe('a lease with renew: false', () => {
     });
   });
 
-  it('is renewed by hand', async () => {
+  it('is renewed by hand, until its maxHold is over', async () => {
     const { locks, renewals, isTaken } = open();
-    const lease = await locks.acquire('key', FIXED);
+    const lease = await locks.acquire('key', { ...FIXED, maxHold: 1_500 });
     await passTime(700);
     await lease.renew();
     expect(lease.remaining()).toBe(990);
     await passTime(900);
     expect(await isTaken('key')).toBe(true);
+    await expect(lease.renew()).rejects.toThrow('maxHold is over');
     await passTime(101);
     expect(await isTaken('key')).toBe(false);
     expect(renewals).toEqual([1000]);
@@ -239,11 +240,13 @@ it('a nested minHold is asked of the store under a lease that is older than its 
   );
 });
 
-it('a method that goes on after its maxHold tells of no lag', async () => {
+it.each([
+  [{ maxHold: 2_000 }, /^Lost "key" after .*: its maxHold is over/],
+  [{ renew: false }, /are over/],
+])('a method that goes on after the end of its lease tells of no lag: %p', async (times, line) => {
   const { locks, warnings, lags } = open();
-  const work = locks.using('key', () => passTime(5_000), { keyTimeout: 1_000, maxHold: 2_000, onLost: 'ignore' });
-  await work;
-  expect(warnings).toEqual([expect.stringMatching(/^Lost "key" after .*: its maxHold is over/)]);
+  await locks.using('key', () => passTime(5_000), { keyTimeout: 1_000, onLost: 'ignore', ...times });
+  expect(warnings).toEqual([expect.stringMatching(line)]);
   expect(lags).toEqual([]);
 });
 
@@ -253,13 +256,6 @@ it('the error of a lease whose maxHold is over says so', async () => {
   await passTime(3_000);
   expect(() => lease.assertHeld()).toThrow(/maxHold/);
   await expect(locks.using('other', () => passTime(2_900), { keyTimeout: 1_000, maxHold: 2_000 })).rejects.toThrow(/maxHold/);
-});
-
-it('a method that goes on after the end of a fixed lease tells of no lag', async () => {
-  const { locks, warnings, lags } = open();
-  await locks.using('key', () => passTime(5_000), { keyTimeout: 1_000, renew: false, onLost: 'ignore' });
-  expect(warnings).toEqual([expect.stringContaining('are over')]);
-  expect(lags).toEqual([]);
 });
 
 describe('a suspend of the machine', () => {

@@ -14,6 +14,14 @@ it('no two exported types or functions of lib have one name', () => {
   expect(doubled).toEqual([]);
 });
 
+it('nothing in lib bears the name `place`, which had six meanings: a store id, a target, a location, where something was called, a queue entry, a module', () => {
+  const text = /\/\*.*?\*\/|(?<!:)\/\/.*?$|'[^'\n]*'|`[^`]*`/gms;
+  const named = filesIn('lib').filter(
+    (file) => /(?<!\.d|generated)\.ts$/.test(file) && /\bplace(s|Of)?\b/i.test(read(file).replace(text, '')),
+  );
+  expect(named).toEqual([]);
+});
+
 it('the root entry exports what an app writes, at most 60 names', () => {
   const [root, core] = ['lib/index.ts', 'lib/core.ts'].map((file) =>
     [...read(file).matchAll(/^export (?:type )?\{([^}]+)\}/gm)].flatMap(([, names = '']) => names.match(/\w+(?=,|\s*$)/g) ?? []),

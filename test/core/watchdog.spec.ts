@@ -37,8 +37,8 @@ class FakeTenure {
     () => 'owner',
     new StoreWatch({ name: 'fake' } as LockStore, '', new LockLog(false)),
   );
-  readonly pace: number;
-  readonly turn: { readonly grantedAt: number };
+  readonly isRenewed = true;
+  readonly turn = { grantedAt: performance.now() };
   validUntil: number;
   renewAt: number;
   readonly replies: Reply[] = [];
@@ -52,10 +52,8 @@ class FakeTenure {
     readonly ttl: number,
     sentAt = performance.now(),
   ) {
-    this.pace = ttl / 3;
-    this.turn = { grantedAt: performance.now() };
     this.validUntil = sentAt + ttl;
-    this.renewAt = sentAt + this.pace;
+    this.renewAt = sentAt + ttl / 3;
     this.runtime.events.on('lag', ({ lag }) => this.lags.push(lag));
     this.runtime.events.on('unknown', ({ error }) => this.unknown.push(error));
     watchdog.add(this.asTenure, performance.now());
@@ -71,10 +69,10 @@ class FakeTenure {
     this.replies.push(reply);
     if (reply === 'lost') return this.watchdog.remove(this.asTenure);
     this.validUntil = sentAt + this.ttl;
-    this.renewAt = sentAt + this.pace;
+    this.renewAt = sentAt + this.ttl / 3;
   }
 
-  unanswered(cause: unknown): LockError {
+  failed(cause: unknown): LockError {
     return asStoreError(cause, this.key);
   }
 

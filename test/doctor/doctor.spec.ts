@@ -24,7 +24,7 @@ describe('the doctor of', () => {
   it('files tries a lock, and looks at the file system', async () => {
     const { notOk, checks, verdict } = await examined(fileStore({ directory: folder }));
     expect(notOk).toEqual([]);
-    expect(checks.map(({ id }) => id)).toEqual(['place', 'file-system', 'path', 'probe', 'wake-ups']);
+    expect(checks.map(({ id }) => id)).toEqual(['location', 'file-system', 'path', 'probe', 'wake-ups']);
     expect(verdict).toMatchObject({ efficiency: 'yes', correctness: 'yes' });
   });
 

@@ -1,8 +1,7 @@
 import { createConnection, createPool, type Connection, type Pool, type PoolConnection } from 'mysql2/promise';
 import { mysqlSchema, mysqlStore, type MysqlStoreOptions } from 'nestjs-distributed-lock/mysql';
 import { MysqlClient } from '../../lib/stores/mysql/mysql.client.js';
-import { quoted } from '../../lib/stores/mysql/mysql.schema.js';
-import { MysqlTable } from '../../lib/stores/mysql/mysql.table.js';
+import { MysqlTable, quoted } from '../../lib/stores/mysql/mysql.table.js';
 import { recordStore } from '../../lib/stores/records/record.store.js';
 import { startMariadb, type MariadbServer } from '../support/mariadb-server.js';
 import { eventually } from '../support/eventually.js';

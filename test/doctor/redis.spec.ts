@@ -119,7 +119,7 @@ describe('the doctor of Redis', () => {
     await eventually(async () => {
       const { of } = await examined(store({ options: undefined, cluster: [first.connection as { host: string; port: number }] }));
       for (const id of ['role', 'wake-ups', 'probe']) expect([id, of(id).state]).toEqual([id, 'ok']);
-      expect(of('place').seen).toMatch(/^at a Cluster of 2, 127\.0\.0\.1:\d+, 127\.0\.0\.1:\d+$/);
+      expect(of('location').seen).toMatch(/^at a Cluster of 2, 127\.0\.0\.1:\d+, 127\.0\.0\.1:\d+$/);
       expect(of('eviction')).toMatchObject({ state: 'bad', seen: `127.0.0.1:${second.port}: allkeys-lru` });
     });
   });

@@ -7,7 +7,7 @@ import { eventually } from '../support/eventually.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
 import { bootQueue } from './bullmq-app.js';
 import { DelayingProcessor, retries, Sales, SalesProcessor, type Sale } from './bullmq-stock.js';
-import { key, lockAmong, place, way } from './place.js';
+import { key, lockAmong, aboveAndBelow, way } from './ways.js';
 
 const LONG = { keyTimeout: 60_000 };
 const APPLE = { sku: 'apple', units: 1 };
@@ -58,7 +58,7 @@ way('Queues', 'process of a WorkerHost of BullMQ', () => {
   });
 });
 
-place('Queues', '@OnWorkerEvent of BullMQ', (order) => {
+aboveAndBelow('Queues', '@OnWorkerEvent of BullMQ', (order) => {
   it('handles the event under its lock, taken once', async () => {
     @Processor('sales')
     class Heard extends WorkerHost {
@@ -79,7 +79,7 @@ place('Queues', '@OnWorkerEvent of BullMQ', (order) => {
   });
 });
 
-place('Queues', '@OnQueueEvent of BullMQ', (order) => {
+aboveAndBelow('Queues', '@OnQueueEvent of BullMQ', (order) => {
   it('runs in one of the instances that receive it', async () => {
     const seen: [jobId: string, lock: string][] = [];
     const listenerOf = () => {

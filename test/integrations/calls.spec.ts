@@ -10,7 +10,7 @@ import {
 import { DistributedLock, LockConfigError, Locks } from 'nestjs-distributed-lock';
 import { boot } from '../nest/boot.js';
 import { count, COUNT_KEY, Counter, expectOneAtATime, keysSeen, PATIENT } from './counter.js';
-import { key, way } from './place.js';
+import { key, way } from './ways.js';
 
 const MADE = { provide: 'made', useFactory: () => new Counter() };
 

@@ -16,7 +16,7 @@ import {
 import { DistributedLock, LockTimeoutError } from 'nestjs-distributed-lock';
 import { boot, type Booted } from '../nest/boot.js';
 import { COUNT_KEY, count, expectOneAtATime, PATIENT } from './counter.js';
-import { LONG, way } from './place.js';
+import { LONG, way } from './ways.js';
 
 const imports = [CqrsModule.forRoot()];
 const WAYS = [

@@ -37,7 +37,7 @@ import { DistributedLock } from 'nestjs-distributed-lock';
 import { defer, lastValueFrom, Observable } from 'rxjs';
 import { count, Counter, expectOneAtATime, PATIENT } from './counter.js';
 import { serve } from './http-app.js';
-import { key, way } from './place.js';
+import { key, way } from './ways.js';
 
 /** Each is locked itself, in the method that Nest calls or in one that this calls. */
 @Injectable()

@@ -4,14 +4,14 @@ import { boot, type Booted } from '../nest/boot.js';
 import { Gate } from '../support/gate.js';
 import { eventually } from '../support/eventually.js';
 import { InvoiceListener, OrderDesk } from './event-emitter-orders.js';
-import { key, lockAmong, place, way } from './place.js';
+import { key, lockAmong, aboveAndBelow, way } from './ways.js';
 
 const LONG = { keyTimeout: 60_000 };
 const imports = [EventEmitterModule.forRoot({ wildcard: true })];
 
 const emitterOf = ({ app }: Booted) => app.get(EventEmitter2);
 
-place('Events', '@OnEvent', (order) => {
+aboveAndBelow('Events', '@OnEvent', (order) => {
   it('runs once under its lock for each event, by names and by a wildcard, with all that was emitted', async () => {
     class Listener {
       seen: unknown[] = [];

@@ -7,7 +7,7 @@ import { serveGraphql } from './graphql-app.js';
 import { Channel } from './graphql-channel.js';
 import { StockResolver, StockService } from './graphql-docs.js';
 import { Subscriber } from './graphql-subscriber.js';
-import { key, lockAmong, LONG, place, type Order } from './place.js';
+import { key, lockAmong, LONG, aboveAndBelow, type Order } from './ways.js';
 
 const KEY = 'news-locks';
 const resolve = (value: number) => value;
@@ -67,7 +67,7 @@ async function serveNews(order: Order, options: DistributedLockOptions = {}) {
   return { ...served, resolver: served.get(NewsResolver), channel: served.get(NewsResolver).channel, subscribe, isFree };
 }
 
-place('GraphQL', '@Subscription that returns an async iterable: locked while the client is subscribed', (order) => {
+aboveAndBelow('GraphQL', '@Subscription that returns an async iterable: locked while the client is subscribed', (order) => {
   it.each(['complete', 'terminate'] as const)('holds its lock until the client leaves by %s', async (leave) => {
     const { subscribe, channel, acquired, isTaken, isFree } = await serveNews(order);
     const client = subscribe();
@@ -128,7 +128,7 @@ place('GraphQL', '@Subscription that returns an async iterable: locked while the
   });
 });
 
-place('GraphQL', '@Subscription on an async method: only its setting up is locked', (order) => {
+aboveAndBelow('GraphQL', '@Subscription on an async method: only its setting up is locked', (order) => {
   it('releases its lock when the iterable is there', async () => {
     const { subscribe, resolver, channel, acquired, isTaken } = await serveNews(order);
     const clients = [subscribe('setUpOnly'), subscribe('setUpOnly')];

@@ -17,7 +17,7 @@ import { eventually } from '../support/eventually.js';
 import { serveGraphql } from './graphql-app.js';
 import { storeThatIsAway } from './http-app.js';
 import { StockResolver, StockService } from './graphql-docs.js';
-import { key, lockAmong, LONG, place, type Order } from './place.js';
+import { key, lockAmong, LONG, aboveAndBelow, type Order } from './ways.js';
 
 class RoleGuard implements CanActivate {
   canActivate(context: ExecutionContext): boolean {
@@ -74,7 +74,7 @@ async function serveShop(order: Order, config = {}) {
   return { ...served, tally: served.get(ShopResolver).tally };
 }
 
-place('GraphQL', '@Query, with @Args, pipes and guards', (order) => {
+aboveAndBelow('GraphQL', '@Query, with @Args, pipes and guards', (order) => {
   it('locks once, by what the pipes made of the arguments, after the guard has let the request in', async () => {
     const { query, acquired } = await serveShop(order);
     expect((await query('{ renamed(id: "21") }')).data).toEqual({ renamed: '42 stock-21-locks' });
@@ -94,7 +94,7 @@ place('GraphQL', '@Query, with @Args, pipes and guards', (order) => {
   });
 });
 
-place('GraphQL', '@Mutation, alone and several in one request', (order) => {
+aboveAndBelow('GraphQL', '@Mutation, alone and several in one request', (order) => {
   it('locks once for each, between requests too, and where several came in one HTTP request', async () => {
     const { query, post, tally, acquired } = await serveShop(order, { allowBatchedHttpRequests: true });
     const one = await query('mutation { a: buy b: buy }');
@@ -106,7 +106,7 @@ place('GraphQL', '@Mutation, alone and several in one request', (order) => {
   });
 });
 
-place('GraphQL', '@ResolveField, for each of many parents', (order) => {
+aboveAndBelow('GraphQL', '@ResolveField, for each of many parents', (order) => {
   it('locks once for each parent: by the parent, one at a time where they share a key, and by the key of the query again', async () => {
     const { query, tally, acquired } = await serveShop(order);
     const { data } = await query('{ shelves(count: 4) { total itsKey same } }');
@@ -119,7 +119,7 @@ place('GraphQL', '@ResolveField, for each of many parents', (order) => {
   });
 });
 
-place('GraphQL', 'a resolver of request scope, and one with the interceptor bound besides: locked once', (order) => {
+aboveAndBelow('GraphQL', 'a resolver of request scope, and one with the interceptor bound besides: locked once', (order) => {
   // With `reentrant: false` a method that is locked twice waits for itself, in vain.
   const ONCE = { reentrant: false, waitTimeout: 0, keyTimeout: 60_000 };
 
@@ -189,7 +189,7 @@ async function serveOrders(order: Order, providers: object[], options = {}) {
   };
   return { ...served, resolver, contend };
 }
-place('GraphQL', 'contention and outage, reported in the errors of the response', (order) => {
+aboveAndBelow('GraphQL', 'contention and outage, reported in the errors of the response', (order) => {
   it('answers the field with an error while another request is in, or the store is away, and runs nothing', async () => {
     const { contend } = await serveOrders(order, []);
     expect(await contend()).toMatchObject(REFUSED);
@@ -199,7 +199,7 @@ place('GraphQL', 'contention and outage, reported in the errors of the response'
   });
 });
 
-place('GraphQL', 'LockExceptionFilter, bound to the app: 423 and 503 in the extensions, and no key', (order) => {
+aboveAndBelow('GraphQL', 'LockExceptionFilter, bound to the app: 423 and 503 in the extensions, and no key', (order) => {
   const filter = { provide: APP_FILTER, useClass: LockExceptionFilter };
 
   it('says 423 while another request is in, and 503 while Redis is away, and leaves other errors alone', async () => {

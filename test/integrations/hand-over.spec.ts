@@ -9,7 +9,7 @@ import { eventually } from '../support/eventually.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
 import type { WorkerMessage } from './hand-over.child.js';
 import { Orders, Shipping, Shop } from './hand-over-orders.js';
-import { way } from './place.js';
+import { way } from './ways.js';
 
 const KEY = 'order-42-locks';
 

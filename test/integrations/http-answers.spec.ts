@@ -36,7 +36,7 @@ import {
 import { Gate } from '../support/gate.js';
 import { eventually } from '../support/eventually.js';
 import { ADAPTERS, serve, storeThatIsAway, type Adapter } from './http-app.js';
-import { key, lockAmong, LONG, place, type Order } from './place.js';
+import { key, lockAmong, LONG, aboveAndBelow, type Order } from './ways.js';
 
 const SECRET = 'order-of-alice';
 const KEY = `${SECRET}-locks`;
@@ -72,7 +72,7 @@ async function expectLocked({ ask, gate, acquired }: Awaited<ReturnType<typeof s
   expect([gate.arrived, acquired]).toEqual([1, [KEY]]);
 }
 
-place('HTTP', 'LockExceptionFilter, bound to the app: 423 and 503, on Express and Fastify', (order) => {
+aboveAndBelow('HTTP', 'LockExceptionFilter, bound to the app: 423 and 503, on Express and Fastify', (order) => {
   it.each(ADAPTERS)('answers 423 with Retry-After while another request is in (%s)', async (adapter) => {
     await expectLocked(await serveOrder(adapter, order, {}, [], { providers: [APP_WIDE] }));
   });
@@ -87,7 +87,7 @@ place('HTTP', 'LockExceptionFilter, bound to the app: 423 and 503, on Express an
   });
 });
 
-place('HTTP', '@UseFilters(LockExceptionFilter) on a handler, on Express and Fastify', (order) => {
+aboveAndBelow('HTTP', '@UseFilters(LockExceptionFilter) on a handler, on Express and Fastify', (order) => {
   it.each(ADAPTERS)('answers 423 with Retry-After while another request is in (%s)', async (adapter) => {
     await expectLocked(await serveOrder(adapter, order, {}, [UseFilters(LockExceptionFilter)]));
   });
@@ -242,7 +242,7 @@ async function documentOf(adapter: Adapter, kind: Order | 'none') {
   return { ...served, document: body as { paths: Record<string, Record<string, object>> } };
 }
 
-place('HTTP', '@nestjs/swagger: @ApiOperation, @ApiResponse and inferred parameters, on Express and Fastify', (order) => {
+aboveAndBelow('HTTP', '@nestjs/swagger: @ApiOperation, @ApiResponse and inferred parameters, on Express and Fastify', (order) => {
   it.each(ADAPTERS)('serves the same document as an app without locks, and locks once what it documents (%s)', async (adapter) => {
     const { document, ask, post, acquired } = await documentOf(adapter, order);
     expect(document).toEqual((await documentOf(adapter, 'none')).document);

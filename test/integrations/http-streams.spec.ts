@@ -8,7 +8,7 @@ import { Gate } from '../support/gate.js';
 import { eventually } from '../support/eventually.js';
 import { ADAPTERS, serve, type Adapter } from './http-app.js';
 import { OrderModule, PriceController, ReportController } from './http-docs.js';
-import { key, lockAmong, LONG, place, type Order } from './place.js';
+import { key, lockAmong, LONG, aboveAndBelow, type Order } from './ways.js';
 import { Feed, SseClient, type Message } from './sse-client.js';
 
 const KEY = 'feed-locks';
@@ -33,7 +33,7 @@ async function serveFeed(adapter: Adapter, order: Order, options: DistributedLoc
   return { ...served, feed: served.get(FeedController).feed, connect, isFree, left };
 }
 
-place('HTTP', '@Sse: locked while the client is connected, on Express and Fastify', (order) => {
+aboveAndBelow('HTTP', '@Sse: locked while the client is connected, on Express and Fastify', (order) => {
   it.each(ADAPTERS)('lets clients in one after the other, and none that has left while it waited (%s)', async (adapter) => {
     const { connect, feed, acquired, isFree, left } = await serveFeed(adapter, order);
     const first = connect();

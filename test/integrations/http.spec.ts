@@ -30,9 +30,9 @@ import { Gate } from '../support/gate.js';
 import { eventually } from '../support/eventually.js';
 import { Tally } from '../nest/tally.js';
 import { ADAPTERS, serve } from './http-app.js';
-import { among, key, lockAmong, LONG, place } from './place.js';
+import { among, key, lockAmong, LONG, aboveAndBelow } from './ways.js';
 
-place('HTTP', '@Get with pipes on @Param and @Query, on Express and Fastify', (order) => {
+aboveAndBelow('HTTP', '@Get with pipes on @Param and @Query, on Express and Fastify', (order) => {
   @Controller()
   class StockController {
     @lockAmong(order, { value: 'stock', key: (id: string) => id, ...LONG }, Get('stock/:id'), HttpCode(202), Header('X-Shelf', 'top'))
@@ -51,7 +51,7 @@ place('HTTP', '@Get with pipes on @Param and @Query, on Express and Fastify', (o
   });
 });
 
-place('HTTP', '@Post with a validated @Body, on Express and Fastify', (order) => {
+aboveAndBelow('HTTP', '@Post with a validated @Body, on Express and Fastify', (order) => {
   class Order {
     @IsString()
     sku!: string;
@@ -82,7 +82,7 @@ place('HTTP', '@Post with a validated @Body, on Express and Fastify', (order) =>
   });
 });
 
-place('HTTP', 'guards, interceptors and metadata of a handler, on Express and Fastify', (order) => {
+aboveAndBelow('HTTP', 'guards, interceptors and metadata of a handler, on Express and Fastify', (order) => {
   /** Keys of the locks that the guard was in. */
   const seen: string[] = [];
   beforeEach(() => seen.splice(0));
@@ -119,7 +119,7 @@ place('HTTP', 'guards, interceptors and metadata of a handler, on Express and Fa
   });
 });
 
-place('HTTP', '@Redirect and @Res({ passthrough: true }), on Express and Fastify', (order) => {
+aboveAndBelow('HTTP', '@Redirect and @Res({ passthrough: true }), on Express and Fastify', (order) => {
   @Controller()
   class ShopController {
     @lockAmong(order, { value: 'old', ...LONG }, Get('old'), Redirect('/new', 302))
@@ -143,7 +143,7 @@ place('HTTP', '@Redirect and @Res({ passthrough: true }), on Express and Fastify
   });
 });
 
-place('HTTP', 'a handler that returns an Observable, on Express and Fastify', (order) => {
+aboveAndBelow('HTTP', 'a handler that returns an Observable, on Express and Fastify', (order) => {
   @Controller()
   class PriceController {
     @lockAmong(order, { value: 'prices', returns: 'observable', ...LONG }, Get('prices'))
@@ -183,7 +183,7 @@ async function isLockedOnce({ controller, providers = [], configure }: Binding) 
   expect(await isTaken('once-locks')).toBe(false);
 }
 
-place('HTTP', 'a handler with @UseInterceptors(DistributedLockInterceptor) besides: locked once', (order) => {
+aboveAndBelow('HTTP', 'a handler with @UseInterceptors(DistributedLockInterceptor) besides: locked once', (order) => {
   @Controller()
   class HandlerBound {
     @lockAmong(order, ONCE, UseInterceptors(DistributedLockInterceptor), Get('once'))
@@ -200,7 +200,7 @@ place('HTTP', 'a handler with @UseInterceptors(DistributedLockInterceptor) besid
   it('locks once', () => isLockedOnce({ controller: HandlerBound }));
 });
 
-place('HTTP', 'DistributedLockInterceptor bound to the controller or the app besides: locked once', (order) => {
+aboveAndBelow('HTTP', 'DistributedLockInterceptor bound to the controller or the app besides: locked once', (order) => {
   @Controller()
   class Plain {
     @lockAmong(order, ONCE, Get('once'))
@@ -225,7 +225,7 @@ place('HTTP', 'DistributedLockInterceptor bound to the controller or the app bes
   ])('locks once, bound by %s', (_how, binding) => isLockedOnce(binding));
 });
 
-place('HTTP', '@Get with @ReadLock and @Post with @WriteLock, on Express and Fastify', (order) => {
+aboveAndBelow('HTTP', '@Get with @ReadLock and @Post with @WriteLock, on Express and Fastify', (order) => {
   @Controller('page')
   class PageController {
     readonly gate = new Gate();
@@ -254,7 +254,7 @@ place('HTTP', '@Get with @ReadLock and @Post with @WriteLock, on Express and Fas
   });
 });
 
-place('HTTP', '@Post with @Semaphore, on Express and Fastify', (order) => {
+aboveAndBelow('HTTP', '@Post with @Semaphore, on Express and Fastify', (order) => {
   @Controller('exports')
   class ExportController {
     readonly gate = new Gate();

@@ -5,7 +5,7 @@ import { currentLease, DistributedLock, LockConfigError, LockTimeoutError, type 
 import { boot } from '../nest/boot.js';
 import { Gate } from '../support/gate.js';
 import { eventually } from '../support/eventually.js';
-import { way } from './place.js';
+import { way } from './ways.js';
 
 const KEY = 'rows-locks';
 

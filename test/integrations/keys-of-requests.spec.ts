@@ -23,7 +23,7 @@ import { Log } from '../nest/log.js';
 import { Tally } from '../nest/tally.js';
 import { serveGraphql } from './graphql-app.js';
 import { serve } from './http-app.js';
-import { lockAmong, LONG } from './place.js';
+import { lockAmong, LONG } from './ways.js';
 
 type Keyed = { paramLock: boolean | string[] } | { key: () => string };
 

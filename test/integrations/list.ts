@@ -3,12 +3,12 @@ import { filesIn, read } from '../support/markdown.js';
 interface Row {
   group: string;
   where: string;
-  kind: 'place' | 'way';
+  kind: 'aboveAndBelow' | 'way';
 }
 
-const ROW = /^(place|way)\(\s*'([^']+)',\s*'([^']+)',/gm;
+const ROW = /^(aboveAndBelow|way)\(\s*'([^']+)',\s*'([^']+)',/gm;
 
-/** The list of docs/integrations.md, from the calls of `place` and `way` in the specs beside this file. */
+/** The list of docs/integrations.md, from the calls of `aboveAndBelow` and `way` in the specs beside this file. */
 export function integrationsList(): string {
   const rows = filesIn('test/integrations')
     .filter((file) => file.endsWith('.spec.ts'))
@@ -26,7 +26,9 @@ export function integrationsList(): string {
 }
 
 function partOf(group: string, rows: Row[]): string {
-  const lines = rows.sort((a, b) => a.where.localeCompare(b.where)).map(({ where, kind }) => `- ${where}${kind === 'place' ? '†' : ''}`);
+  const lines = rows
+    .sort((a, b) => a.where.localeCompare(b.where))
+    .map(({ where, kind }) => `- ${where}${kind === 'aboveAndBelow' ? '†' : ''}`);
   return `**${group}**\n\n${lines.join('\n')}`;
 }
 

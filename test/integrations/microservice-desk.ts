@@ -26,7 +26,7 @@ import { firstValueFrom, map, Observable, of, toArray } from 'rxjs';
 import { DistributedLock, LockError, LockTimeoutError, type LockStore } from 'nestjs-distributed-lock';
 import { boot, type Booted } from '../nest/boot.js';
 import { Gate } from '../support/gate.js';
-import { key, lockAmong, type Order } from './place.js';
+import { key, lockAmong, type Order } from './ways.js';
 
 const LONG = { keyTimeout: 60_000 };
 

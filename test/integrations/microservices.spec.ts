@@ -19,7 +19,7 @@ import { eventually } from '../support/eventually.js';
 import { freePort } from '../support/free-port.js';
 import { startRedis, type RedisServer } from '../support/redis-server.js';
 import { clientOf, closeClients, deskOf, serve, StockController } from './microservice-desk.js';
-import { key, lockAmong, place, way, type Order } from './place.js';
+import { key, lockAmong, aboveAndBelow, way, type Order } from './ways.js';
 
 let server: RedisServer;
 beforeAll(async () => {
@@ -87,11 +87,11 @@ function provesEvents(order: Order, transport: typeof redis | typeof tcp): void 
   });
 }
 
-place('Microservices', '@MessagePattern over Redis', (order) => provesMessages(order, redis));
+aboveAndBelow('Microservices', '@MessagePattern over Redis', (order) => provesMessages(order, redis));
 
-place('Microservices', '@EventPattern over Redis', (order) => provesEvents(order, redis));
+aboveAndBelow('Microservices', '@EventPattern over Redis', (order) => provesEvents(order, redis));
 
-place('Microservices', '@EventPattern with a wildcard over Redis', (order) => {
+aboveAndBelow('Microservices', '@EventPattern with a wildcard over Redis', (order) => {
   it('handles the event under its lock, and sees the channel', async () => {
     @Controller()
     class Listener {
@@ -126,11 +126,11 @@ way('Microservices', 'an event that every instance receives', () => {
   });
 });
 
-place('Microservices', '@MessagePattern over TCP', (order) => provesMessages(order, tcp));
+aboveAndBelow('Microservices', '@MessagePattern over TCP', (order) => provesMessages(order, tcp));
 
-place('Microservices', '@EventPattern over TCP', (order) => provesEvents(order, tcp));
+aboveAndBelow('Microservices', '@EventPattern over TCP', (order) => provesEvents(order, tcp));
 
-place('Microservices', '@MessagePattern and @Get in one hybrid app', (order) => {
+aboveAndBelow('Microservices', '@MessagePattern and @Get in one hybrid app', (order) => {
   it('are one lock, taken once, whichever way a call comes', async () => {
     @Controller('stock')
     class Stock {

@@ -23,7 +23,7 @@ import {
 import { boot } from '../nest/boot.js';
 import { eventually } from '../support/eventually.js';
 import { FeedService } from './feed.js';
-import { way } from './place.js';
+import { way } from './ways.js';
 
 const KEY = 'feed-locks';
 const key = () => currentLease()?.key;

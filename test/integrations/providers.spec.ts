@@ -8,7 +8,7 @@ import { boot, isTaken, start, type Booted } from '../nest/boot.js';
 import { eventually } from '../support/eventually.js';
 import { Gate } from '../support/gate.js';
 import { COUNT_KEY, Counter, expectOneAtATime, keysSeen, PATIENT } from './counter.js';
-import { way } from './place.js';
+import { way } from './ways.js';
 
 @Injectable({ scope: Scope.REQUEST })
 class RequestCounter extends Counter {}

@@ -5,7 +5,7 @@ import { boot, type Booted } from '../nest/boot.js';
 import { forkChild } from '../support/child.js';
 import { eventually } from '../support/eventually.js';
 import { useRedis } from '../stores/redis/setting.js';
-import { among, lockAmong, place, way } from './place.js';
+import { among, lockAmong, aboveAndBelow, way } from './ways.js';
 import { BillingJobs, DigestJobs, ImportJobs, Outbox, SweepJobs } from './schedule-jobs.js';
 
 const imports = [ScheduleModule.forRoot()];
@@ -31,7 +31,7 @@ async function fire(booted: Booted, name: string): Promise<'ran' | 'skipped'> {
   return outcome;
 }
 
-place('Schedules', '@Cron in two apps on one Redis', (order) => {
+aboveAndBelow('Schedules', '@Cron in two apps on one Redis', (order) => {
   it('runs each tick in one of them', async () => {
     const tokens: number[] = [];
     const options = { value: 'tick', onTimeout: 'skip', waitTimeout: 0, minHold: 60_000, keyTimeout: 60_000 } as const;
@@ -69,7 +69,7 @@ way('Schedules', 'minHold against clocks that differ', () => {
   });
 });
 
-place('Schedules', '@Cron with @LeaderOnly in two apps on one Redis', (order) => {
+aboveAndBelow('Schedules', '@Cron with @LeaderOnly in two apps on one Redis', (order) => {
   it('runs on the leader only, on the other app as soon as the leader has closed', async () => {
     class Jobs {
       tokens: number[] = [];
@@ -93,7 +93,7 @@ place('Schedules', '@Cron with @LeaderOnly in two apps on one Redis', (order) =>
   });
 });
 
-place('Schedules', '@Interval with @LeaderOnly', (order) => {
+aboveAndBelow('Schedules', '@Interval with @LeaderOnly', (order) => {
   it('runs on the leader only', async () => {
     const runs = { first: 0, second: 0 };
     const ticks = { first: 0, second: 0 };

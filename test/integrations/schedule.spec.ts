@@ -8,13 +8,13 @@ import { boot, start } from '../nest/boot.js';
 import { eventually } from '../support/eventually.js';
 import { pause } from '../support/time.js';
 import { passTime } from '../support/virtual-time.js';
-import { key, lockAmong, place, way, type Order } from './place.js';
+import { key, lockAmong, aboveAndBelow, way, type Order } from './ways.js';
 
 const EVERY_SECOND = '* * * * * *';
 const LONG = { keyTimeout: 60_000 };
 const imports = [ScheduleModule.forRoot()];
 
-place('Schedules', '@Cron', (order) => {
+aboveAndBelow('Schedules', '@Cron', (order) => {
   it('runs each tick under its lock, taken once, also after one that failed and on what a factory made', async () => {
     class Jobs {
       runs: unknown[] = [];
@@ -50,7 +50,7 @@ place('Schedules', '@Cron', (order) => {
   });
 });
 
-place('Schedules', '@Interval', (order) => {
+aboveAndBelow('Schedules', '@Interval', (order) => {
   it('runs each time under its lock, taken once, and not while the last one runs', async () => {
     class Jobs {
       runs: unknown[] = [];
@@ -71,7 +71,7 @@ place('Schedules', '@Interval', (order) => {
   });
 });
 
-place('Schedules', '@Timeout', (order) => {
+aboveAndBelow('Schedules', '@Timeout', (order) => {
   it('runs once, under its lock, for which it waits', async () => {
     class Jobs {
       runs: unknown[] = [];

@@ -5,7 +5,7 @@ import { currentLease, DistributedLock, DistributedLockModule, LockConfigError, 
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { DistributedLockTestingModule, LockProbe } from 'nestjs-distributed-lock/testing';
 import { lockMatchers } from 'nestjs-distributed-lock/testing/jest';
-import { way } from './place.js';
+import { way } from './ways.js';
 
 class Shelf {
   async take(sku: string): Promise<string> {

@@ -14,7 +14,7 @@ import {
 import { boot, type Booted } from '../nest/boot.js';
 import { eventually } from '../support/eventually.js';
 import { ClsStockService } from './cls-stock.js';
-import { key, lockAmong, LONG, place, way, type Order } from './place.js';
+import { key, lockAmong, LONG, aboveAndBelow, way, type Order } from './ways.js';
 import { TypeOrmStockService } from './typeorm-stock.js';
 
 /** A database of its own in memory, with some apples; what it begins and ends is noted in `log`. */
@@ -98,7 +98,7 @@ async function bootWith(database: DataSource, service: new (...args: never[]) =>
   return boot({ imports: [ClsModule.forRoot({ plugins })], providers: [service] });
 }
 
-place('Transactions', '@Transactional of @nestjs-cls/transactional', (order) => {
+aboveAndBelow('Transactions', '@Transactional of @nestjs-cls/transactional', (order) => {
   provesTransactions(order, async (database) => {
     const keys: unknown[] = [];
     @Injectable()
@@ -145,7 +145,7 @@ way('Transactions', 'a locked method that joins the transaction of its caller', 
 
 beforeAll(() => initializeTransactionalContext({ storageDriver: StorageDriver.ASYNC_LOCAL_STORAGE }));
 
-place('Transactions', '@Transactional of typeorm-transactional', (order) => {
+aboveAndBelow('Transactions', '@Transactional of typeorm-transactional', (order) => {
   provesTransactions(order, async (opened) => {
     const keys: unknown[] = [];
     @Injectable()

@@ -3,7 +3,7 @@ import { BaseWsExceptionFilter, ConnectedSocket, MessageBody, SubscribeMessage, 
 import { map, Observable, of } from 'rxjs';
 import { LockTimeoutError } from 'nestjs-distributed-lock';
 import { Gate } from '../support/gate.js';
-import { key, lockAmong, LONG, type Order } from './place.js';
+import { key, lockAmong, LONG, type Order } from './ways.js';
 
 class UpperCasePipe implements PipeTransform {
   transform(value: string): string {

@@ -10,7 +10,7 @@ import { WebSocket } from 'ws';
 import { DistributedLock, LockExceptionFilter } from 'nestjs-distributed-lock';
 import { boot, listen } from '../nest/boot.js';
 import { eventually } from '../support/eventually.js';
-import { key, lockAmong, place, type Order } from './place.js';
+import { key, lockAmong, aboveAndBelow, type Order } from './ways.js';
 import { BusyWsFilter, gatewayOf } from './web-socket-gateway.js';
 
 interface Client {
@@ -114,7 +114,7 @@ function provesMessages(order: Order, transport: Transport): void {
   });
 }
 
-place('WebSockets', '@SubscribeMessage with socket.io', (order) => {
+aboveAndBelow('WebSockets', '@SubscribeMessage with socket.io', (order) => {
   provesMessages(order, socketIo);
 
   it('is locked in a namespace, and the gateway has its server', async () => {
@@ -135,7 +135,7 @@ place('WebSockets', '@SubscribeMessage with socket.io', (order) => {
   });
 });
 
-place('WebSockets', '@SubscribeMessage with ws', (order) => provesMessages(order, ws));
+aboveAndBelow('WebSockets', '@SubscribeMessage with ws', (order) => provesMessages(order, ws));
 
 describe.each([
   ['socket.io', socketIo],

@@ -11,7 +11,7 @@ const IMPORTS = `import { ${DECORATORS.join(', ')} } from 'nestjs-distributed-lo
 const EXAMPLES: Record<string, string> = { Semaphore: '{ permits: 5 }', LeaderOnly: "'jobs'" };
 
 /** Where a decorator may stand that locks nothing there, and what is said about it. */
-const PLACES: [place: string, source: (decorator: string) => string, message: RegExp][] = [
+const TARGETS: [target: string, source: (decorator: string) => string, message: RegExp][] = [
   ['a class', (lock) => `${lock} class Shop { async buy() {} }`, / on class Shop: only methods can be locked, not whole classes/],
   [
     'a class without a name',
@@ -30,7 +30,7 @@ const PLACES: [place: string, source: (decorator: string) => string, message: Re
     / on Shop's constructor: only methods .*parameters/,
   ],
 ];
-const STANDARD: [place: string, source: (decorator: string) => string][] = [
+const STANDARD: [target: string, source: (decorator: string) => string][] = [
   ['a method', (lock) => `class Shop { ${lock} async buy() {} }`],
   ['a static method', (lock) => `class Shop { ${lock} static async buy() {} }`],
   ['a property', (lock) => `class Shop { ${lock} buy = async () => 1; }`],
@@ -49,7 +49,7 @@ describe.each(COMPILERS)('compiled by $name', ({ name: compiler, legacy, standar
   ]);
 
   it.each(spellings)('%s is refused on what is no method', (decorator, shown) => {
-    for (const [, source, message] of PLACES) {
+    for (const [, source, message] of TARGETS) {
       const text = refusal(source(decorator));
       expect(text).toMatch(message);
       expect(text).toContain(`${shown} on `);

@@ -9,9 +9,7 @@ import {
 } from 'nestjs-distributed-lock';
 import { locksToken } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
-import { standStill } from '../support/time.js';
 import { boot } from './boot.js';
-import { Log } from './log.js';
 
 const DIGEST = '[0-9a-f]{32}';
 
@@ -78,26 +76,6 @@ describe('the key of a locked method', () => {
     expect(said).toMatch(new RegExp(`^@DistributedLock\\(\\) on ${message.source}`));
     expect([cause, stock.bodies, acquired]).toEqual([undefined, 0, []]);
   });
-});
-
-it('a paramLock that blocks the process for 100 ms is a warning, once a minute; a key function is none', async () => {
-  const blocking = {
-    get sku() {
-      standStill(120);
-      return 'apple';
-    },
-  };
-  const logger = new Log();
-  const digested = await bootStock({ paramLock: true, label: 'reduce stock' }, { logger });
-  for (const _ of [1, 2]) await digested.stock.reduce(blocking);
-  const line =
-    '@DistributedLock() on Stock.reduce: paramLock took 120 ms. The process did nothing else meanwhile: use "key", or paths to less.';
-  expect(logger.warnings).toEqual([`${line} [NDL_SLOW_KEY]`]);
-
-  const byKey = await bootStock({ key: (stock) => (stock as typeof blocking).sku }, { logger });
-  await byKey.stock.reduce(blocking);
-  await digested.stock.reduce({ sku: 'pear' });
-  expect(logger.warnings).toHaveLength(1);
 });
 
 describe('locks.keyOf', () => {

@@ -148,7 +148,7 @@ describe('a candidate whose inbox does not open', () => {
     return { inbox, asked, leader, lease, election, work, running };
   };
 
-  it('asks until it opens, has the same place then, and rests there; it leaves no listener behind (G7)', async () => {
+  it('asks until it opens, has the same entry then, and rests there; it leaves no listener behind (G7)', async () => {
     const { inbox, asked, lease, work, running } = await opensLate();
     inbox.succeed();
     const before = asked.length;

@@ -152,8 +152,8 @@ describe('the list of docs/integrations.md', () => {
 
   it('misses no line: each is written with literals at the start of a line', () => {
     for (const spec of filesIn('test/integrations').filter((file) => file.endsWith('.spec.ts'))) {
-      const calls = read(spec).match(/\b(place|way)\(/g) ?? [];
-      const rows = read(spec).match(/^(place|way)\(\s*'[^']+',\s*'[^']+',/gm) ?? [];
+      const calls = read(spec).match(/\b(aboveAndBelow|way)\(/g) ?? [];
+      const rows = read(spec).match(/^(aboveAndBelow|way)\(\s*'[^']+',\s*'[^']+',/gm) ?? [];
       expect(`${spec}: ${rows.length} rows`).toBe(`${spec}: ${calls.length} rows`);
     }
   });

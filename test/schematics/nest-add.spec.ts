@@ -39,7 +39,7 @@ describe('nest add', () => {
   it('takes Redis by default, and the app compiles', async () => {
     const app = copyOf('esm', 'redis');
     expect(await nestAdd(app)).toContain('ioredis is added to package.json, and not installed.');
-    expect(app.read('src/app.module.ts')).toContain("url: process.env.REDIS_URL ?? 'redis://localhost:6379'");
+    expect(app.read('src/app.module.ts')).toContain('url: process.env.REDIS_URL!,');
     await app.run('tsc', ['--noEmit', '-p', 'tsconfig.build.json']);
   });
 

@@ -51,9 +51,9 @@ it.each([
 });
 
 it.each([
-  ['redis', "url: process.env.REDIS_URL ?? 'redis://localhost:6379',"],
-  ['postgres', "url: process.env.DATABASE_URL ?? 'postgres://localhost:5432/shop',\n        schema: 'create',"],
-  ['mysql', "url: process.env.DATABASE_URL ?? 'mysql://localhost:3306/shop',\n        schema: 'create',"],
+  ['redis', 'url: process.env.REDIS_URL!,'],
+  ['postgres', "url: process.env.DATABASE_URL!,\n        schema: 'create',"],
+  ['mysql', "url: process.env.DATABASE_URL!,\n        schema: 'create',"],
 ] as const)('a module that the Nest CLI has generated looks as if written by hand, with %s', (store, options) => {
   const source = fileOf('@Module({\n  imports: [],\n  controllers: [AppController],\n  providers: [AppService],\n})');
   expect(addLockModule(ts, source, { store, namespace: 'shop:' })).toBe(
@@ -84,6 +84,26 @@ import { ${store}Store } from 'nestjs-distributed-lock/${store}';`,
   );
 });
 
+it('a module with a ConfigModule gets the address from its service', () => {
+  const config = "\nimport { ConfigModule } from '@nestjs/config';";
+  const source = fileOf('@Module({\n  imports: [\n    ConfigModule.forRoot(),\n  ],\n})', config);
+  const result = addLockModule(ts, source, { store: 'postgres', namespace: 'shop:' });
+  expect(result).toContain("import { ConfigService } from '@nestjs/config';");
+  expect(result).toContain(`    DistributedLockModule.forRootAsync({
+      imports: [ConfigModule],
+      inject: [ConfigService],
+      useFactory: (config: ConfigService) => ({
+        store: postgresStore({
+          url: config.getOrThrow<string>('DATABASE_URL'),
+          schema: 'create',
+        }),
+        namespace: 'shop:',
+      }),
+    }),`);
+  expect(mistakesIn(result)).toEqual([]);
+  expect(addLockModule(ts, source, { store: 'memory' })).toContain('DistributedLockModule.forRoot({');
+});
+
 describe('the style of the file', () => {
   it('is kept: quotes, ends of statements, ends of lines, tabs', () => {
     const source =
@@ -105,7 +125,7 @@ describe('the style of the file', () => {
       '\t\tA,',
       '\t\tDistributedLockModule.forRoot({',
       '\t\t\tstore: redisStore({',
-      '\t\t\t\turl: process.env.REDIS_URL ?? "redis://localhost:6379",',
+      '\t\t\t\turl: process.env.REDIS_URL!,',
       '\t\t\t}),',
       '\t\t\tnamespace: "shop:",',
       '\t\t}),',

@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { createRequire } from 'node:module';
 import vm from 'node:vm';
 import type { Random } from '../chaos/random.js';
-import { IMMEDIATE, TIMER, type Happening, type Place, type World } from './world.js';
+import { IMMEDIATE, TIMER, type Happening, type Machine, type World } from './world.js';
 
 const load = createRequire(import.meta.url);
 /** 2026 */
@@ -30,7 +30,7 @@ const CLOCK = `(clock, random) => {
 }`;
 
 /** A process on a machine of its own: its clocks, its timers, its chance, and its own copy of the code, with all that the code keeps for the process. */
-export class Host implements Place {
+export class Host implements Machine {
   /** Milliseconds by which its wall clock was set. */
   wallOffset = 0;
   private state: 'runs' | 'stands still' | 'is gone' = 'runs';

@@ -217,7 +217,7 @@ class NetTable implements RecordTable {
 
 class NetCasTable implements CasTable {
   readonly name = 'simulated';
-  readonly place: string;
+  readonly storeId: string;
   readonly count?: () => Promise<number>;
 
   constructor(
@@ -226,7 +226,7 @@ class NetCasTable implements CasTable {
     readonly wakeUps: NetWakeUps | undefined,
     counts: boolean,
   ) {
-    this.place = `server ${connection.server}`;
+    this.storeId = `server ${connection.server}`;
     const late = (): StoreError => new StoreError('The server does not count.', { transient: true });
     if (counts) this.count = () => inTime(requestTimeout, connection.ask<number>({ verb: 'count' }), late);
   }

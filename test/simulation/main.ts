@@ -1,4 +1,5 @@
 // Simulates apps, servers and faults, all of it from a seed. `npm run nightly -- simulate --help`
+import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { parseArgs } from 'node:util';
 import { FENCE_ONLY, SURVIVABLE, type Group } from '../chaos/faults/fault.js';
 import { KINDS, type Entry, type Kind } from '../chaos/history/entry.js';
@@ -13,7 +14,10 @@ const HELP = `npm run nightly -- simulate [options]
   --seconds <n>     begin no run after so many seconds of this process; default: 20
   --ci              for so many seconds runs from seed 1, then as long from a random one
   --runs <n>        at most so many runs
+  --writes <n>      begin no run after so many guarded writes
   --length <n>      ms of each run in which faults strike; default: 15000
+  --dense           more than twice as many faults
+  --report <file>   adds what was run to this list
   --store <names>   with commas: ${['records', 'observed', 'quorum'].join(',')}; default: in turn
   --defect <text>   the title of a mutant that is put into the code, with its table where two have it: 'records: …'
   --prove           each defect of breaks.ts, or the one of --defect, must be found within a minute of this process
@@ -30,6 +34,9 @@ const { values: flags } = parseArgs({
     seed: { type: 'string', default: String(Math.floor(Math.random() * 1_000_000_000)) },
     seconds: { type: 'string', default: '20' },
     runs: { type: 'string', default: 'Infinity' },
+    writes: { type: 'string', default: 'Infinity' },
+    dense: { type: 'boolean', default: false },
+    report: { type: 'string' },
     length: { type: 'string', default: '15000' },
     store: { type: 'string', default: STORES.join(',') },
     defect: { type: 'string' },
@@ -59,7 +66,8 @@ async function runAll(from: number): Promise<boolean> {
   const code = await codeOf(flags.defect);
   const end = seconds() + Number(flags.seconds);
   const total = { runs: 0, holdings: 0, writes: 0, faults: 0, lost: 0 };
-  for (let seed = from; total.runs < Number(flags.runs) && seconds() < end; seed++) {
+  const isOver = (): boolean => total.runs >= Number(flags.runs) || total.writes >= Number(flags.writes) || seconds() >= end;
+  for (let seed = from; !isOver(); seed++) {
     const options = optionsOf(seed, stores[seed % stores.length]!);
     const result = await simulate(code, options);
     total.runs++;
@@ -77,10 +85,16 @@ async function runAll(from: number): Promise<boolean> {
     }
     return false;
   }
+  if (flags.report !== undefined) report(flags.report, { from, ...total, dense: flags.dense, length: Number(flags.length), stores });
   console.log(
     `${total.runs} runs from seed ${from}: ${total.holdings} holdings, ${total.writes} guarded writes, ${total.faults} faults, ${total.lost} messages lost: ok`,
   );
   return true;
+}
+
+function report(file: string, part: object): void {
+  const parts = existsSync(file) ? (JSON.parse(readFileSync(file, 'utf8')) as object[]) : [];
+  writeFileSync(file, `[\n${[...parts, part].map((each) => `  ${JSON.stringify(each)}`).join(',\n')}\n]\n`);
 }
 
 /** Runs each of the broken builds until something is found. Short runs: a broken build shows it soon, or with another seed. */
@@ -118,6 +132,7 @@ function optionsOf(seed: number, store: StoreKind): SimulationOptions {
     apps: 3,
     forgets: store === 'quorum' && seed % 2 === 0,
     length: Number(flags.length),
+    dense: flags.dense,
   };
 }
 

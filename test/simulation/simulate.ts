@@ -24,6 +24,8 @@ export interface SimulationOptions {
   readonly forgets: boolean;
   /** Milliseconds in which faults strike. */
   readonly length: number;
+  /** More than twice as many faults. */
+  readonly dense?: boolean;
   /** Strike only so many faults. */
   readonly faults?: number;
 }
@@ -203,7 +205,7 @@ class Simulation {
     if (possible.length === 0) return 0;
     const most = options.faults ?? Infinity;
     let count = 0;
-    for (let at = 300, wideUntil = 0; at < options.length; at += random.int(20, 600)) {
+    for (let at = 300, wideUntil = 0; at < options.length; at += random.int(20, options.dense ? 250 : 600)) {
       const fault = random.pick(possible);
       const lasts = random.int(...fault.lasts);
       const slot = random.int(0, options.apps - 1);

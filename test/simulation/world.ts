@@ -11,12 +11,12 @@ export interface Happening {
   readonly order: number;
   readonly run: () => void;
   /** Where it happens, if not in the world outside of all processes. */
-  readonly place?: Place;
+  readonly machine?: Machine;
   isOff?: boolean;
 }
 
 /** It may stand still, and keeps what happens meanwhile. */
-export interface Place {
+export interface Machine {
   /** @returns whether it happens now. */
   accepts(happening: Happening): boolean;
 }
@@ -35,13 +35,13 @@ export class World {
     return Math.floor(Math.round(this.now * 1e6) / 1000) / 1000;
   }
 
-  at(time: number, run: () => void, place?: Place, phase = TIMER): Happening {
-    const happening = { at: Math.max(time, this.now), phase, order: this.made++, run, place };
+  at(time: number, run: () => void, machine?: Machine, phase = TIMER): Happening {
+    const happening = { at: Math.max(time, this.now), phase, order: this.made++, run, machine };
     this.add(happening);
     return happening;
   }
 
-  /** What a place has kept happens now. */
+  /** What a machine has kept happens now. */
   add(happening: Happening): void {
     const { heap } = this;
     happening.at = Math.max(happening.at, this.now);
@@ -62,7 +62,7 @@ export class World {
       if (!next) throw new Error('Nothing is left to happen: somebody waits for ever.');
       if (next.isOff) continue;
       this.now = next.at;
-      if (next.place?.accepts(next) === false) continue;
+      if (next.machine?.accepts(next) === false) continue;
       next.run();
       // All promises that this has settled are done.
       await turn();

@@ -39,32 +39,32 @@ const LIES: Lie[] = [
   { name: 'each answer twice', says: (answer = noise(9)) => Buffer.concat([answer, answer]) },
 ];
 
-interface Place {
+interface Server {
   readonly port: number;
   store(port: number): LockStore;
   stop(): Promise<unknown>;
 }
 
-async function redis(): Promise<Place> {
+async function redis(): Promise<Server> {
   const server = await startRedis({ port: 'free' });
   const store = (port: number): LockStore => redisStore({ url: `redis://127.0.0.1:${port}`, requestTimeout });
   return { port: server.port!, store, stop: () => server.stop() };
 }
 
-async function nodeRedis(): Promise<Place> {
+async function nodeRedis(): Promise<Server> {
   const server = await startRedis({ port: 'free' });
   const store = (port: number): LockStore => redisStore({ client: nodeRedisClient({ port }), requestTimeout });
   return { port: server.port!, store, stop: () => server.stop() };
 }
 
-async function postgres(): Promise<Place> {
+async function postgres(): Promise<Server> {
   const server = await startPostgres({ port: 'free' });
   const store = (port: number): LockStore =>
     postgresStore({ url: postgresUrl({ ...server.connection, port }), schema: 'create', requestTimeout });
   return { port: server.port!, store, stop: () => server.stop() };
 }
 
-async function mysql(): Promise<Place> {
+async function mysql(): Promise<Server> {
   const server = await startMariadb({ port: 'free' });
   const root = await createConnection(server.connection);
   await root.query('CREATE DATABASE shop');
@@ -74,13 +74,13 @@ async function mysql(): Promise<Place> {
   return { port: server.port!, store, stop: () => server.stop() };
 }
 
-async function zookeeper(): Promise<Place> {
+async function zookeeper(): Promise<Server> {
   const server = await startZookeeper();
   const store = (port: number): LockStore => zookeeperStore({ connectionString: `127.0.0.1:${port}`, requestTimeout });
   return { port: server.port, store, stop: () => server.stop() };
 }
 
-async function etcd(): Promise<Place> {
+async function etcd(): Promise<Server> {
   const server = await startEtcd();
   const store = (port: number): LockStore => etcdStore({ endpoints: [`http://127.0.0.1:${port}`], requestTimeout });
   return { port: Number(new URL(server.url).port), store, stop: () => server.stop() };
@@ -89,7 +89,7 @@ async function etcd(): Promise<Place> {
 const PLACES = [redis, nodeRedis, postgres, mysql, zookeeper].map((start) => ({ name: start.name, start }));
 
 describe.each(PLACES)('at the address of $name', ({ start }) => {
-  let place: Place;
+  let server: Server;
   let impostor: Impostor;
   let locks: Locks;
   let others: Locks;
@@ -97,15 +97,15 @@ describe.each(PLACES)('at the address of $name', ({ start }) => {
   beforeAll(async () => {
     // The driver prints what it cannot read.
     jest.spyOn(console, 'error').mockImplementation();
-    place = await start();
-    impostor = await startImpostor(place.port);
-    [locks, others] = [impostor.port, place.port].map((port) => new Locks(place.store(port), { logger: false })) as [Locks, Locks];
+    server = await start();
+    impostor = await startImpostor(server.port);
+    [locks, others] = [impostor.port, server.port].map((port) => new Locks(server.store(port), { logger: false })) as [Locks, Locks];
     await handOver();
   });
   afterAll(async () => {
     await Promise.all([locks, others].map((each) => each.close()));
     impostor.close();
-    await place.stop();
+    await server.stop();
     jest.restoreAllMocks();
   });
 
@@ -184,12 +184,12 @@ it.concurrent.each([
 ])(
   'where something before $name accepts a connection that listens, and passes nothing on, waiters poll after one warning, health says so, and they are woken when it is over (G8)',
   async ({ start, swallows }) => {
-    const place = await start();
-    const impostor = await startImpostor(place.port);
+    const server = await start();
+    const impostor = await startImpostor(server.port);
     impostor.swallows = swallows;
     const warn = jest.fn();
-    const locks = new Locks(place.store(impostor.port), { logger: { warn, error: warn } });
-    const others = new Locks(place.store(place.port), { logger: false });
+    const locks = new Locks(server.store(impostor.port), { logger: { warn, error: warn } });
+    const others = new Locks(server.store(server.port), { logger: false });
     const lease = await others.acquire('key', patient);
     const waiting = locks.acquire('key', { ...patient, retryInterval: 50 });
     await eventually(async () => expect(await locks.health()).toMatchObject({ wakeUps: false }));
@@ -203,6 +203,6 @@ it.concurrent.each([
     await eventually(async () => expect(await locks.health()).toMatchObject({ wakeUps: true }));
     await Promise.all([locks, others].map((each) => each.close()));
     impostor.close();
-    await place.stop();
+    await server.stop();
   },
 );

@@ -32,9 +32,9 @@ const OPERATORS = [
   ANSWER,
 ].map((message) => JSON.stringify(message));
 const HOLD = { owner: OWNER, count: 1, endsAt: 9e15, ttl: 5_000, token: 1 };
-const PLACE = { owner: OWNER, inbox: 'inbox', offer: 1_000, count: 1, rank: 0, since: 1 };
+const ENTRY = { owner: OWNER, inbox: 'inbox', offer: 1_000, count: 1, rank: 0, since: 1 };
 const RECORDS = [
-  { kind: 'mutex', permits: 1e9, holds: [HOLD], queue: [PLACE], queueEndsAt: 9e15 },
+  { kind: 'mutex', permits: 1e9, holds: [HOLD], queue: [ENTRY], queueEndsAt: 9e15 },
   { kind: 'semaphore', permits: 5, holds: [HOLD], queue: [], queueEndsAt: 0 },
   { kind: 'count-down latch', id: 'id', count: 2, round: 1, endsAt: 9e15, ttl: 5_000, lines: { line: [1, 1, 9e15] }, waiters: { [OWNER]: 'inbox' } },
 ].map((record) => JSON.stringify(record)); // prettier-ignore

@@ -11,13 +11,13 @@ export class CasMapData {
   readonly bus = memoryBus();
   /** Of all writes. */
   count = 1;
-  /** Another one is another store, with other rows at the same place. */
+  /** Another one is another store, with other rows under the same id. */
   name: string | undefined;
 }
 
 export interface CasMapTableOptions {
-  /** Default: the same for all. Tables of one place know what the others have seen. */
-  readonly place?: string;
+  /** Default: the same for all. Tables of one id know what the others have seen. */
+  readonly storeId?: string;
   /** Whether it tells how many writes there were. Default: true. */
   readonly isCounted?: boolean;
   readonly isWoken?: boolean;
@@ -33,7 +33,7 @@ export interface CasMapTableOptions {
 export class CasMapTable implements CasTable {
   readonly name = 'map';
   readonly requestTimeout: number;
-  readonly place: string;
+  readonly storeId: string;
   readonly bus: Bus;
   readonly wakeUps: MapWakeUps | undefined;
   readonly count: (() => Promise<number>) | undefined;
@@ -43,8 +43,8 @@ export class CasMapTable implements CasTable {
     readonly data = new CasMapData(),
     private readonly options: CasMapTableOptions = {},
   ) {
-    const { place = 'map', isCounted = true, isWoken = true, requestTimeout = 1000 } = options;
-    this.place = place;
+    const { storeId = 'map', isCounted = true, isWoken = true, requestTimeout = 1000 } = options;
+    this.storeId = storeId;
     this.requestTimeout = requestTimeout;
     this.bus = data.bus;
     if (isWoken) this.wakeUps = new MapWakeUps(data);

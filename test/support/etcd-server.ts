@@ -14,7 +14,7 @@ export interface StartEtcdOptions {
 }
 
 /** Where a member listens, and which cluster it is one of. */
-interface Place {
+interface Member {
   readonly name: string;
   readonly port: number;
   readonly peerPort: number;
@@ -26,7 +26,7 @@ interface Place {
 export async function startEtcd(options: StartEtcdOptions = {}): Promise<EtcdServer> {
   const program = await programOf('etcd');
   const peerPort = await freePort();
-  return startOnPort('free', (port) => new EtcdServer(program, placesOf([[port!, peerPort]])[0]!, options));
+  return startOnPort('free', (port) => new EtcdServer(program, membersOf([[port!, peerPort]])[0]!, options));
 }
 
 /** Three members. */
@@ -34,7 +34,7 @@ export async function startEtcdCluster(options: StartEtcdOptions = {}): Promise<
   const program = await programOf('etcd');
   const ports: (readonly [number, number])[] = [];
   for (let index = 0; index < 3; index++) ports.push([await freePort(), await freePort()]);
-  const members = placesOf(ports).map((place) => new EtcdServer(program, place, options));
+  const members = membersOf(ports).map((member) => new EtcdServer(program, member, options));
   await Promise.all(members.map((member) => member.start()));
   return members;
 }
@@ -45,7 +45,7 @@ export async function startLearner(voter: EtcdServer): Promise<EtcdServer> {
   const peerUrl = `http://127.0.0.1:${peerPort}`;
   const added = await voter.ask('/v3/cluster/member/add', { peerURLs: [peerUrl], isLearner: true });
   if (!added.ok) throw new Error(await added.text());
-  const cluster = `${voter.place.cluster},learner=${peerUrl}`;
+  const cluster = `${voter.member.cluster},learner=${peerUrl}`;
   return startOnPort('free', (port) => {
     return new EtcdServer(program, { name: 'learner', port: port!, peerPort, cluster }, { args: ['--initial-cluster-state=existing'] });
   });
@@ -60,7 +60,7 @@ export async function moveLeader(members: readonly EtcdServer[]): Promise<void> 
   if (!moved?.ok) throw new Error(`No leader was moved: ${(await moved?.text()) ?? 'nobody leads'}`);
 }
 
-function placesOf(ports: readonly (readonly [number, number])[]): Place[] {
+function membersOf(ports: readonly (readonly [number, number])[]): Member[] {
   const cluster = ports.map(([, peerPort], index) => `m${index}=http://127.0.0.1:${peerPort}`).join();
   return ports.map(([port, peerPort], index) => ({ name: `m${index}`, port, peerPort, cluster }));
 }
@@ -72,11 +72,11 @@ export class EtcdServer extends DatabaseServer {
 
   constructor(
     program: string,
-    readonly place: Place,
+    readonly member: Member,
     { args = [], durable = false }: StartEtcdOptions,
   ) {
     super('etcd', program);
-    const { name, port, peerPort, cluster } = place;
+    const { name, port, peerPort, cluster } = member;
     const isSafe = args.some((arg) => arg.startsWith('--cert-file'));
     this.url = `http${isSafe ? 's' : ''}://127.0.0.1:${port}`;
     const peerUrl = `http://127.0.0.1:${peerPort}`;
@@ -92,7 +92,7 @@ export class EtcdServer extends DatabaseServer {
   }
 
   get port(): number {
-    return this.place.port;
+    return this.member.port;
   }
 
   async leads(): Promise<boolean> {

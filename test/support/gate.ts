@@ -11,8 +11,8 @@ export class Gate {
   }
 
   /** Lets one of those that wait go on. */
-  admit(place: number): void {
-    for (const go of this.waiting.splice(place, 1)) go();
+  admit(index: number): void {
+    for (const go of this.waiting.splice(index, 1)) go();
   }
 
   open(): void {

@@ -93,14 +93,14 @@ const kinds: Record<string, boolean> = {};
 function settingsOf(program: string): string[] {
   const root = rootOf(program);
   const [messages, plugins] = [folderWith(root, 'english/errmsg.sys'), join(root, 'lib/mysql/plugin')];
-  const places = [
+  const folders = [
     `--basedir=${root}`,
     ...(messages === undefined ? [] : [`--lc-messages-dir=${messages}`, `--character-sets-dir=${join(messages, 'charsets')}`]),
     ...(existsSync(plugins) ? [`--plugin-dir=${plugins}`] : []),
   ];
   // The X protocol has one port for all, and the folder for files is there only where MySQL is installed.
   const ofMysql = ['--innodb-redo-log-capacity=8M', '--mysqlx=OFF', '--secure-file-priv=NULL'];
-  return [...places, ...(isMysql(program) ? ofMysql : ['--innodb-log-file-size=4M', '--innodb-temp-data-file-path=ibtmp1:4M:autoextend'])];
+  return [...folders, ...(isMysql(program) ? ofMysql : ['--innodb-log-file-size=4M', '--innodb-temp-data-file-path=ibtmp1:4M:autoextend'])];
 }
 
 function templateOf(program: string) {

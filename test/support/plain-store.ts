@@ -14,7 +14,7 @@ import { memoryAndRemains } from '../stores/memory/setting.js';
 import { random } from './random.js';
 import { pause } from './time.js';
 
-const PLACE_LIFETIME = 5_000;
+const ENTRY_LIFETIME = 5_000;
 
 /** Each request is applied after a moment and answered after another one: in any order. */
 async function step<Reply>(apply: () => Promise<Reply>): Promise<Reply> {
@@ -24,8 +24,8 @@ async function step<Reply>(apply: () => Promise<Reply>): Promise<Reply> {
   return reply;
 }
 
-/** A place in a queue, which ends when nobody asks for it. */
-interface Place extends Tenancy {
+/** A waiter in a queue, which ends when nobody asks for it. */
+interface QueueEntry extends Tenancy {
   readonly driver: LeaseDriver;
   readonly endsAt: number;
 }
@@ -35,24 +35,24 @@ export class PlainData {
   /** The last token of each key: a counter. */
   readonly tokens = new Map<string, number>();
   /** By key and owner, in the order in which they were asked for. */
-  readonly places = new Map<string, Place>();
+  readonly entries = new Map<string, QueueEntry>();
   private readonly memory = memoryAndRemains();
 
   get store(): LockStore {
     return this.memory.store;
   }
 
-  keep({ key, owner, driver }: Omit<Place, 'endsAt'>): void {
+  keep({ key, owner, driver }: Omit<QueueEntry, 'endsAt'>): void {
     const id = `${key} ${owner}`;
-    this.places.delete(id);
-    this.places.set(id, { driver, key, owner, endsAt: performance.now() + PLACE_LIFETIME });
+    this.entries.delete(id);
+    this.entries.set(id, { driver, key, owner, endsAt: performance.now() + ENTRY_LIFETIME });
   }
 
   async expire(): Promise<void> {
-    for (const [id, { driver, key, owner, endsAt }] of this.places) {
+    for (const [id, { driver, key, owner, endsAt }] of this.entries) {
       // The others were asked for later.
       if (endsAt > performance.now()) break;
-      this.places.delete(id);
+      this.entries.delete(id);
       if ((await driver.check({ key, owner })).state === 'queued') await driver.leave({ key, owner });
     }
   }
@@ -65,7 +65,7 @@ export class PlainData {
 }
 
 class PlainDriver implements LeaseDriver {
-  readonly queueEntryLifetime = PLACE_LIFETIME;
+  readonly queueEntryLifetime = ENTRY_LIFETIME;
   readonly isShared: boolean;
 
   constructor(

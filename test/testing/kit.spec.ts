@@ -221,7 +221,7 @@ describe('matchers', () => {
     // As a fence guard does it, before a transaction that is open for so long.
     let isOpen = false;
     const guarded = (key: string) =>
-      own.using(key, async (lease) => watchTransaction(lease, { isOpen: () => isOpen, place: new Error(), isFault: false }));
+      own.using(key, async (lease) => watchTransaction(lease, { isOpen: () => isOpen, calledAt: new Error(), isFault: false }));
     await guarded('k');
     expect(locks).not.toHaveReleasedEarly('k');
     isOpen = true;

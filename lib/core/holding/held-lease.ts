@@ -6,7 +6,7 @@ import { ACQUIRE_CHECKS, type ResolvedOptions } from '../model/options.js';
 import { notHandedOver, writeTicket } from '../model/ticket.js';
 import { untilAborted } from '../util/abort.js';
 import { after, exactNow, now } from '../util/clock.js';
-import type { Tenure } from './tenure.js';
+import type { TenureState } from './tenure-state.js';
 import type { Turn } from './turn.js';
 
 type HoldTimes = Pick<ResolvedOptions, 'minHold' | 'maxHold' | 'signal'>;
@@ -16,40 +16,35 @@ const RENEW_CHECKS = only(ACQUIRE_CHECKS, 'keyTimeout');
 /** Operators see its end as a date, which ends in the year 275760. */
 const HAND_OVER_CHECKS = { within: integerFrom(10, 10 ** 15) };
 
-/** A lease of a local holder: the first of a {@link Turn}, which is the turn itself, or one more of a re-entrant call. */
+/** A lease of a local holder: that of a {@link Turn}, or one more of a re-entrant call. Whether the key is ours is a matter of the {@link Tenure}. */
 export class HeldLease implements Lease {
-  readonly turn: Turn;
   /** Whether its `maxHold` is over. */
   isOver = false;
   /** The whole that it belongs to, without which it cannot be handed over. */
   partOf: 'multi-lock' | 'leader election' | undefined;
   private isReleased = false;
   private answer: Promise<boolean> | undefined;
-  private controller: AbortController | undefined;
   /**
-   * The async context in which `signal` was first read. Its listeners run there, not in the call that finds the lease lost.
+   * The controller of the signal, and the async context in which that was first read: its listeners run there, not in the call that finds the loss.
    * `AsyncLocalStorage.snapshot()` does the same, but takes 2,700 bytes on Node 20, this one 70.
    */
-  private context: AsyncResource | undefined;
+  private source: { readonly controller: AbortController; readonly context: AsyncResource } | undefined;
   private abortReason: unknown;
   private limit: NodeJS.Timeout | undefined;
   private released: (() => void) | undefined;
 
   /**
-   * @param turn `undefined`: it is the first one itself.
    * @param guardsBody whether a body runs under the lease, for which `close()` waits.
    * @param limitedBy names the option behind `maxHold`, for the message.
    */
   constructor(
-    turn: Turn | undefined,
-    { runtime }: Tenure,
+    readonly turn: Turn,
     readonly guardsBody: boolean,
     maxHold: number | undefined,
     private readonly limitedBy = 'maxHold',
   ) {
-    this.turn = turn ?? (this as unknown as Turn);
-    turn?.add(this);
-    if (guardsBody) runtime.begins('body');
+    turn.add(this);
+    if (guardsBody) turn.tenure.runtime.begins('body');
     if (maxHold !== undefined) this.limitTo(now() + maxHold);
   }
 
@@ -62,20 +57,20 @@ export class HeldLease implements Lease {
   }
 
   get fencingToken(): number | null {
-    return this.turn.token;
+    return this.turn.fencingToken;
   }
 
   get signal(): AbortSignal {
-    if (!this.controller) {
-      this.controller = new AbortController();
-      this.context = new AsyncResource('LeaseSignal', { requireManualDestroy: true });
-      if (this.abortReason !== undefined) this.controller.abort(this.abortReason);
+    if (!this.source) {
+      const context = new AsyncResource('LeaseSignal', { requireManualDestroy: true });
+      this.source = { controller: new AbortController(), context };
+      if (this.abortReason !== undefined) this.abort();
     }
-    return this.controller.signal;
+    return this.source.controller.signal;
   }
 
   remaining(): number {
-    return this.isReleased ? 0 : this.turn.validFor(exactNow());
+    return this.isReleased || this.turn.keyLoss ? 0 : Math.max(0, this.turn.tenure.validUntil - exactNow());
   }
 
   assertHeld(): void {
@@ -102,8 +97,7 @@ export class HeldLease implements Lease {
     const time = now();
     const keepFor = Math.ceil(Math.max(0, turn.keepUntil - time));
     const { text, from } = writeTicket({ key, owner, keepFor });
-    turn.tenure.handedOver = { owner: from, until: time + Math.max(options.within, keepFor) };
-    await this.release();
+    await this.releaseTo({ is: 'handedOver', owner: from, until: time + Math.max(options.within, keepFor) });
     if (turn.keyLoss) throw turn.keyLoss;
     return text;
   }
@@ -119,23 +113,24 @@ export class HeldLease implements Lease {
   }
 
   release(): Promise<boolean> {
-    if (!this.isReleased) {
-      this.isReleased = true;
-      clearTimeout(this.limit);
-      let fault: { readonly error: unknown } | undefined;
-      try {
-        this.released?.();
-      } catch (error) {
-        fault = { error };
-        // It rejects, so nobody gets the ticket.
-        this.turn.tenure.handedOver = undefined;
-      }
-      if (this.guardsBody) this.turn.tenure.runtime.ends('body');
-      const answer = this.turn.remove(this);
-      this.answer = fault ? answer.then(() => Promise.reject(fault.error as Error)) : answer;
-    }
+    return this.releaseTo(undefined);
+  }
+
+  private releaseTo(handedOver: TenureState | undefined): Promise<boolean> {
     // A listener that is called during the release may release again, before `answer` is set.
-    return this.answer ?? Promise.resolve().then(() => this.answer as Promise<boolean>);
+    if (this.isReleased) return this.answer ?? Promise.resolve().then(() => this.answer as Promise<boolean>);
+    this.isReleased = true;
+    clearTimeout(this.limit);
+    let fault: { readonly error: unknown } | undefined;
+    try {
+      this.released?.();
+    } catch (error) {
+      fault = { error };
+    }
+    if (this.guardsBody) this.turn.tenure.runtime.ends('body');
+    // With a fault it rejects, so nobody gets the ticket.
+    const answer = this.turn.remove(this, fault ? undefined : handedOver);
+    return (this.answer = fault ? answer.then(() => Promise.reject(fault.error as Error)) : answer);
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -145,12 +140,7 @@ export class HeldLease implements Lease {
   /** The callback runs when the lease is released, before the store is asked. If it throws, the key is released all the same, and `release` rejects. */
   onRelease(callback: () => void): void {
     const { released } = this;
-    this.released = released
-      ? () => {
-          released();
-          callback();
-        }
-      : callback;
+    this.released = released ? () => (released(), callback()) : callback;
   }
 
   /** Why it is no longer held. */
@@ -160,7 +150,7 @@ export class HeldLease implements Lease {
   }
 
   get isHandedOver(): boolean {
-    return this.turn.tenure.handedOver !== undefined && !this.turn.keyLoss;
+    return this.turn.tenure.state.is === 'handedOver';
   }
 
   /** `minHold`, which is covered, and `maxHold` count from this time. */
@@ -173,9 +163,7 @@ export class HeldLease implements Lease {
   async revoke(reason: LockLostError): Promise<void> {
     if (this.isReleased) return;
     this.abort(reason);
-    const released = this.release();
-    this.answer = released.then(() => false);
-    await released;
+    await (this.answer = this.release().then(() => false));
   }
 
   /** A lease of the same turn, for a re-entrant call. */
@@ -184,7 +172,7 @@ export class HeldLease implements Lease {
     // The holder keeps its lease, which is still renewed.
     const isFixed = renew === false && keyTimeout !== undefined && keyTimeout < (maxHold ?? Infinity);
     const [limit, limitedBy] = isFixed ? [keyTimeout, 'its keyTimeout'] : [maxHold];
-    const lease = new HeldLease(this.turn, this.turn.tenure, guardsBody, limit, limitedBy);
+    const lease = new HeldLease(this.turn, guardsBody, limit, limitedBy);
     const start = now();
     try {
       await untilAborted(this.turn.cover(minHold), signal);
@@ -198,19 +186,20 @@ export class HeldLease implements Lease {
     return lease;
   }
 
-  abort(reason: LockLostError | LockAbortedError): void {
+  abort(reason?: LockLostError | LockAbortedError): void {
     this.abortReason ??= reason;
-    this.context?.runInAsyncScope(() => this.controller?.abort(this.abortReason));
+    this.source?.context.runInAsyncScope(() => this.source?.controller.abort(this.abortReason));
   }
 
-  protected limitTo(end: number): void {
+  private limitTo(end: number): void {
     clearTimeout(this.limit);
     this.limit = after(end - now(), () => {
       if (now() < end) return this.limitTo(end);
       const reason = new LockLostError(`"${this.key}" was held for ${this.limitedBy}, and is not renewed any more.`, { key: this.key });
       this.isOver = true;
+      if (this === this.turn.root) return this.turn.endBy(reason, false);
       this.abort(reason);
-      this.turn.reachedLimit(reason, this);
+      this.turn.stopIfAllAreOver();
     }).unref();
   }
 }

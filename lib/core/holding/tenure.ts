@@ -5,6 +5,7 @@ import type { LeaseDriver, Share } from '../store/lease-driver.js';
 import { duration, now, validity } from '../util/clock.js';
 import { LinkedEntry } from '../util/linked-list.js';
 import type { Lifecycle } from './lifecycle.js';
+import { ending, HELD, isRenewedIn, type TenureState } from './tenure-state.js';
 import { Turn } from './turn.js';
 import { watchdog } from './watchdog.js';
 
@@ -30,76 +31,72 @@ export interface GrantedRequest {
   readonly sentAt: number;
   readonly attempts: number;
   /** How many fencing tokens it reserved. */
-  readonly reserved: number;
+  readonly request: { readonly reserved: number };
 }
 
 /** The call of the caller that it was granted to. */
 export interface GrantedCall {
   readonly kind: LockKindName;
-  readonly options: Pick<ResolvedOptions, 'keyTimeout' | 'renew' | 'label' | 'maxHold'>;
+  readonly options: Pick<ResolvedOptions, 'keyTimeout' | 'renew' | 'label' | 'minHold' | 'maxHold'>;
   readonly guardsBody: boolean;
   /** The share that is held of a key that several may hold. */
   readonly share: Share | undefined;
 }
+
+/** The next turns, with their first token, until when they may begin, and whether to ask for more: the store has not shown that others want the key. */
+type TurnBlock = { token: number | null; left: number; endsAt: number; mayGrow: boolean };
+
+/** How many renewals were sent after the last one that was answered, the first of them when, and the error of the last one that has failed. */
+type Unanswered = Readonly<{ count: number; since: number; error: LockError | undefined }>;
 
 /**
  * One owner id at the store, from its grant to its release or loss. The callers of this process use it one after the other, each with a fencing
  * token of the reserved block, until the limits are reached.
  */
 export class Tenure extends LinkedEntry<Tenure> {
+  state = HELD;
   readonly owner: string;
   readonly kind: LockKindName;
   ttl: number;
-  /** Whether the watchdog renews it. */
-  private readonly isRenewed: boolean;
   readonly share: Share | undefined;
   validUntil: number;
-  /** Until when the store keeps the key, even if this process ends. */
-  keptUntil: number;
-  /** When the store has no lease of this owner any more, whatever became of the renewals without an answer. */
-  private storeEnd = 0;
-  /** When to renew it next; `Infinity`: not any more, or never. */
+  /** Until when the store keeps the key by its grant, even if this process ends. */
+  readonly keptUntil: number;
+  /** When the store has no lease of this owner any more, whatever became of the requests without an answer. */
+  private storeEnd: number;
+  private readonly mayRenew: boolean;
+  /** When to renew it next, if {@link isRenewed}. */
   renewAt: number;
-  turn!: Turn;
-  /** Whether it ends with the current turn. */
-  endsWithTurn = false;
-  /** The owner that another process adopts it from, and until when, on the monotonic clock; `undefined`: it was not handed over. */
-  handedOver: { readonly owner: string; readonly until: number } | undefined;
-  /** The error of the last renewal; `undefined`: it succeeded. */
-  outage: LockError | undefined;
-  /** Renewals since the last one that was answered. */
-  unansweredCount = 0;
-  /** When the first renewal without an answer was sent; 0: there is none. */
-  private askedAt = 0;
+  unanswered: Unanswered | undefined;
   /** When the store answered last. */
   answeredAt: number;
-  private loss: LockLostError | undefined;
-  private isReleased = false;
-  private turnsLeft: number;
-  private turnsEndAt: number;
-  private mayExtend: boolean;
+  private readonly block: TurnBlock | undefined;
+  turn: Turn;
 
-  /** @param nextToken the first token that the request reserved. */
+  /** @param token the first that the request reserved. */
   constructor(
     private readonly queue: TenureQueue,
-    { owner, sentAt, attempts, reserved }: GrantedRequest,
-    { kind, options, share }: GrantedCall,
-    private nextToken: number | null,
+    { owner, sentAt, attempts, request: { reserved } }: GrantedRequest,
+    call: GrantedCall,
+    token: number | null,
     grantedAt: number,
   ) {
     super();
+    const { kind, options, share } = call;
     this.owner = owner;
     this.kind = kind;
     const ttl = (this.ttl = options.keyTimeout);
     this.share = share;
     this.validUntil = this.keptUntil = sentAt + validity(ttl);
-    this.isRenewed = options.renew;
-    this.renewAt = sentAt + this.pace * (share ? queue.runtime.firstRenewal : 1);
-    this.turnsLeft = reserved;
-    this.turnsEndAt = grantedAt + queue.limits.time;
-    // A first request that found the key taken has shown that others want it.
-    this.mayExtend = reserved > 1 && attempts === 1 && queue.driver.extend !== undefined;
+    this.storeEnd = sentAt + ttl + queue.runtime.requestTimeout;
+    this.mayRenew = options.renew;
+    this.renewAt = sentAt + (ttl / 3) * (share ? queue.runtime.firstRenewal : 1);
     this.answeredAt = grantedAt;
+    if (reserved > 1) {
+      const mayGrow = attempts === 1 && queue.driver.extend !== undefined;
+      this.block = { token: token === null ? null : token + 1, left: reserved - 1, endsAt: grantedAt + queue.limits.time, mayGrow };
+    }
+    this.turn = new Turn(this, token, grantedAt, grantedAt + options.minHold, call);
     watchdog.add(this, grantedAt);
   }
 
@@ -115,63 +112,67 @@ export class Tenure extends LinkedEntry<Tenure> {
     return this.queue.runtime;
   }
 
-  /** Milliseconds since the first renewal without an answer was sent; 0: there is none. */
+  /** Whether the watchdog renews it, after each third of its length. */
+  get isRenewed(): boolean {
+    return this.mayRenew && isRenewedIn(this.state);
+  }
+
+  /** Milliseconds since the first renewal was sent that has no answer. */
   get silence(): number {
-    return this.askedAt === 0 ? 0 : now() - this.askedAt;
+    return this.unanswered ? now() - this.unanswered.since : 0;
   }
 
-  beginTurn(time: number, minHold: number, { guardsBody, options }: GrantedCall): Turn {
-    const token = this.nextToken;
-    this.turnsLeft--;
-    if (token !== null) this.nextToken = token + 1;
-    return (this.turn = new Turn(this, token, time, time + minHold, options.label, guardsBody, options.maxHold));
+  /** The turn of the next caller, who takes over without a request; `undefined`: it may not. */
+  nextTurn(time: number, call: GrantedCall): Turn | undefined {
+    const { block, ttl } = this;
+    const { keyTimeout, minHold, renew } = call.options;
+    if (!block || block.left === 0 || time >= block.endsAt || this.validUntil - time < validity(ttl) / 2) return undefined;
+    // A minHold needs a request: the store must keep the key even if this process dies.
+    if (this.state.is !== 'held' || !this.mayRenew || !renew || keyTimeout !== ttl || minHold > 0) return undefined;
+    const { token } = block;
+    block.left--;
+    if (token !== null) block.token = token + 1;
+    return (this.turn = new Turn(this, token, time, time, call));
   }
 
-  /** Milliseconds between two renewals; `Infinity`: the watchdog does not renew it. */
-  get pace(): number {
-    return this.isRenewed ? this.ttl / 3 : Infinity;
+  /** It is not passed on without a request. */
+  endsWithTurn(isRenewed = true, reason?: LockLostError): void {
+    this.state = ending(this.state, isRenewed, reason);
   }
 
-  /** Whether the next caller may take over without a request. */
-  mayPassOn(time: number): boolean {
-    const isValid = !this.endsWithTurn && this.renewAt < Infinity && this.validUntil - time >= validity(this.ttl) / 2;
-    return isValid && this.turnsLeft > 0 && time < this.turnsEndAt;
-  }
-
-  /** The last lease of the turn was released. Resolves to whether the key was ours until then. */
-  endTurn(time: number): Promise<boolean> {
-    if (this.loss) {
+  /** The last lease of the turn was released. Resolves to whether the key was ours until then. @param handedOver `undefined`: to nobody. */
+  endTurn(time: number, handedOver: TenureState | undefined): Promise<boolean> {
+    if (this.state.is === 'lost') {
       // A renewal without an answer may have been applied, so that the store still has this owner.
-      this.giveUp(Math.max(this.validUntil + this.ttl, this.storeEnd));
+      this.giveUp();
       return Promise.resolve(false);
     }
-    if (!this.handedOver && this.queue.passOn(this, time)) return Promise.resolve(true);
-    this.stop();
-    this.runtime.begins('cleanUp');
+    if (!handedOver && this.queue.passOn(this, time)) return Promise.resolve(true);
+    this.stop(handedOver);
     const released = this.release(time);
     this.queue.ended(this);
     return released;
   }
 
   private async release(time: number): Promise<boolean> {
+    this.runtime.begins('cleanUp');
     try {
       const reply = await this.sendRelease(time);
       if (reply === 'lost') this.lose('the release found that it belonged to somebody else or to nobody', 'taken');
       else this.turn.emitReleased();
-      return reply === 'released' && !this.handedOver;
     } catch (cause) {
       // The answer to a repeated release is not conclusive, because an earlier one may have been applied.
       this.turn.emitReleased();
-      this.giveUp(Math.max(now() + this.ttl, this.storeEnd), this.runtime.unknown('release', this, cause));
-      return !this.handedOver;
+      this.giveUp(this.runtime.unknown('release', this, cause));
     } finally {
       this.runtime.ends('cleanUp');
     }
+    return this.state.is === 'released';
   }
 
-  /** Ends the renewals: the key is released, or given up by the next caller's request. */
-  stop(): void {
-    this.isReleased = true;
+  /** Ends the renewals. By default the key is released, or given up by the next caller's request. */
+  stop(state: TenureState = { is: 'released' }): void {
+    this.state = state;
     watchdog.remove(this);
   }
 
@@ -184,58 +185,76 @@ export class Tenure extends LinkedEntry<Tenure> {
    */
   async renew(ttl = this.ttl, isLasting = false, outlives = false): Promise<void> {
     if (now() >= this.validUntil) this.expire();
-    if (this.loss) throw this.loss;
-    if (this.renewAt === Infinity && this.isRenewed) {
-      throw new LockLostError(`The lease of "${this.key}" is renewed no more: maxHold is over.`, { key: this.key });
-    }
-    const sentAt = this.asks(now());
-    this.storeEnd = Math.max(this.storeEnd, sentAt + ttl + this.runtime.requestTimeout);
+    const { key, owner, state } = this;
+    if (state.is === 'lost') throw state.error;
+    if (state.is === 'ending' && !state.isRenewed)
+      throw new LockLostError(`The lease of "${key}" is renewed no more: maxHold is over.`, { key });
+    const sentAt = this.asks(now(), ttl);
     try {
-      const reply = await this.driver.renew([{ key: this.key, owner: this.owner, ttl, outlives }])[0];
-      if (outlives && reply === 'renewed') this.keptUntil = Math.max(this.keptUntil, sentAt + validity(ttl));
+      const reply = (await this.driver.renew([{ key, owner, ttl, outlives }])[0]) ?? 'lost';
       if (isLasting && reply === 'renewed') {
         this.ttl = ttl;
-        watchdog.tickBy(sentAt + this.pace);
+        watchdog.tickBy(sentAt + ttl / 3);
       }
-      this.answered(reply ?? 'lost', sentAt, ttl);
+      this.answered(reply, sentAt, ttl);
     } catch (cause) {
-      throw this.unanswered(cause);
+      throw this.failed(cause);
     }
-    if (this.loss) throw this.loss as LockLostError;
+    if (this.state.is === 'lost') throw this.state.error;
   }
 
   /** A renewal was sent. */
-  asks(sentAt: number): number {
-    this.unansweredCount++;
-    if (this.askedAt === 0) this.askedAt = sentAt;
+  asks(sentAt: number, ttl = this.ttl): number {
+    const { count = 0, since = sentAt, error } = this.unanswered ?? {};
+    this.unanswered = { count: count + 1, since, error };
+    this.storeEnd = Math.max(this.storeEnd, sentAt + ttl + this.runtime.requestTimeout);
     return sentAt;
   }
 
   /** @param ttl the length that was asked for: it may have changed since. */
   answered(reply: 'renewed' | 'lost', sentAt: number, ttl: number): void {
-    this.askedAt = this.unansweredCount = 0;
+    this.unanswered = undefined;
     this.answeredAt = now();
-    if (this.isReleased || this.loss) return;
+    if (this.state.is !== 'held' && this.state.is !== 'ending') return;
     if (reply === 'lost') return this.lose('the store says that it belongs to somebody else or to nobody', 'taken');
     // Callers may have seen its end already: a lease that is over does not come back, even if the store has renewed it.
     if (now() >= this.validUntil) return this.expire();
     this.turn.emitRenewed();
-    this.outage = undefined;
     this.validUntil = Math.max(this.validUntil, sentAt + validity(Math.min(ttl, this.ttl)));
-    if (this.renewAt < Infinity) this.renewAt = sentAt + this.pace;
+    this.renewAt = sentAt + this.ttl / 3;
   }
 
-  unanswered(cause: unknown): LockError {
-    this.askedAt = 0;
-    return (this.outage = asStoreError(cause, this.key));
+  /** A renewal got no answer. */
+  failed(cause: unknown): LockError {
+    const error = asStoreError(cause, this.key);
+    this.unanswered = { count: 0, since: now(), ...this.unanswered, error };
+    return error;
   }
 
-  /** To be called after {@link beginTurn}. Before the limits are reached, it asks for new ones, which the store refuses if others queue. */
-  extendSoon(): void {
-    const { handOvers, time } = this.queue.limits;
-    if (!this.mayExtend || (this.turnsLeft > handOvers / 4 && this.turnsEndAt - now() > time / 4)) return;
-    this.mayExtend = false;
-    setImmediate(() => void this.extend());
+  /** To be called after {@link nextTurn}. Before the limits are reached, it asks for new ones, which the store refuses if others queue. */
+  extendSoon(time: number): void {
+    const { block } = this;
+    const { limits } = this.queue;
+    if (!block?.mayGrow || (block.left > limits.handOvers / 4 && block.endsAt - time > limits.time / 4)) return;
+    block.mayGrow = false;
+    setImmediate(() => void this.extend(block, limits));
+  }
+
+  private async extend(block: TurnBlock, { handOvers, time }: TurnLimits): Promise<void> {
+    const { key, owner, driver, ttl, runtime } = this;
+    const { left } = block;
+    const sentAt = now();
+    if (this.state.is !== 'held' || left === 0 || sentAt >= Math.min(block.endsAt, this.validUntil) || runtime.closed.aborted) return;
+    this.asks(sentAt);
+    try {
+      const reply = await driver.extend!({ key, owner, ttl, tokens: handOvers });
+      this.answered(reply === 'lost' ? 'lost' : 'renewed', sentAt, ttl);
+      // The new limits count from the request.
+      if (typeof reply !== 'string')
+        Object.assign(block, { token: reply.token, left: block.left + handOvers - left, endsAt: sentAt + time, mayGrow: true });
+    } catch (cause) {
+      runtime.unknown('renew', this, this.failed(cause));
+    }
   }
 
   expire(): void {
@@ -243,58 +262,36 @@ export class Tenure extends LinkedEntry<Tenure> {
   }
 
   lose(why: string, reason: LockEvents['lost']['reason'], revoked?: Revocation): void {
-    if (this.loss) return;
-    const { key, turn, runtime } = this;
-    watchdog.remove(this);
-    const error = (this.loss = new LockLostError(`The lease of "${key}" was lost: ${why}.`, { key, revoked }));
-    turn.lost(error);
+    if (this.state.is === 'lost') return;
+    const { key, owner, turn, runtime } = this;
     const { label, fencingToken: token } = turn;
-    runtime.events.warn('NDL_LEASE_LOST', () => lossLine(this, why), { key, label, owner: this.owner, token });
+    const error = new LockLostError(`The lease of "${key}" was lost: ${why}.`, { key, revoked });
+    this.stop({ is: 'lost', error });
+    turn.abortAll(error);
+    runtime.events.warn('NDL_LEASE_LOST', () => this.lossLine(why), { key, label, owner, token });
     turn.emitLost(reason, error);
     this.queue.ended(this);
   }
 
-  private async extend(): Promise<void> {
-    const { key, owner, driver, ttl, turnsLeft, isReleased, loss, renewAt } = this;
-    const { limits } = this.queue;
-    const isOver = turnsLeft <= 0 || now() >= this.turnsEndAt || now() >= this.validUntil;
-    if (isOver || isReleased || loss || renewAt === Infinity || this.runtime.closed.aborted) return;
-    const sentAt = this.asks(now());
-    try {
-      const reply = (await driver.extend?.({ key, owner, ttl, tokens: limits.handOvers })) ?? 'wanted';
-      this.answered(reply === 'lost' ? 'lost' : 'renewed', sentAt, ttl);
-      if (typeof reply === 'string') return;
-      // The new limits count from the request.
-      this.turnsLeft += limits.handOvers - turnsLeft;
-      this.turnsEndAt = sentAt + limits.time;
-      this.nextToken = reply.token;
-      this.mayExtend = true;
-    } catch (cause) {
-      this.runtime.unknown('renew', this, this.unanswered(cause));
-    }
+  /** The log line of a lost lease. The error of its holder says neither how long it was held nor what the store answered meanwhile. */
+  private lossLine(why: string): string {
+    const { label, grantedAt } = this.turn;
+    const { count = 0, error } = this.unanswered ?? {};
+    const renewals = count === 0 ? '' : `; ${count} ${count === 1 ? 'renewal' : 'renewals'} unanswered`;
+    const last = renewals && error ? `, last error: ${messageOf(error)}` : '';
+    return `Lost "${this.key}"${label === undefined ? '' : ` (${label})`} after ${duration(now() - grantedAt)}: ${why}${renewals}${last}`;
   }
 
-  /** @param end on the monotonic clock: the store has no lease of this owner any more. @param error of the first try. */
-  private giveUp(end: number, error?: LockError): void {
-    void this.runtime.giveUp('release', this, end, () => this.sendRelease(), error);
+  /** @param error of the first try. */
+  private giveUp(error?: LockError): void {
+    void this.runtime.giveUp('release', this, this.storeEnd, () => this.sendRelease(), error);
   }
 
   /** Releases it, or makes the owner of its ticket the owner. */
   private sendRelease(time = now()): Promise<'released' | 'lost'> {
-    const { key, owner, driver, turn, handedOver } = this;
-    if (!handedOver || this.loss) return driver.release({ key, owner, keepFor: Math.ceil(Math.max(0, turn.keepUntil - time)) });
-    const ttl = Math.ceil(Math.max(1, handedOver.until - time));
-    return driver.adopt!({ key, owner: handedOver.owner, from: owner, ttl, tokens: 1 }).then((reply) =>
-      reply === 'lost' ? reply : 'released',
-    );
+    const { key, owner, driver, turn, state } = this;
+    if (state.is !== 'handedOver') return driver.release({ key, owner, keepFor: Math.ceil(Math.max(0, turn.keepUntil - time)) });
+    const ttl = Math.ceil(Math.max(1, state.until - time));
+    return driver.adopt!({ key, owner: state.owner, from: owner, ttl, tokens: 1 }).then((reply) => (reply === 'lost' ? reply : 'released'));
   }
-}
-
-/** The log line of a lost lease. The error of its holder says neither how long it was held nor what the store answered meanwhile. */
-function lossLine({ key, turn, unansweredCount, outage }: Tenure, why: string): string {
-  const { label, grantedAt } = turn;
-  const line = `Lost "${key}"${label === undefined ? '' : ` (${label})`} after ${duration(now() - grantedAt)}: ${why}`;
-  if (unansweredCount === 0) return line;
-  const renewals = `${line}; ${unansweredCount} ${unansweredCount === 1 ? 'renewal' : 'renewals'} unanswered`;
-  return outage ? `${renewals}, last error: ${messageOf(outage)}` : renewals;
 }

@@ -97,20 +97,21 @@ export class Watchdog {
     // Nothing leaves the list meanwhile: a copy of thousands of entries for each tick would cost a tenth of all renewals (`npm run bench -- w5`).
     for (let tenure = this.tenures.first; tenure; tenure = tenure.next) {
       if (!shortest || tenure.ttl < shortest.ttl) shortest = tenure;
-      pace = Math.min(pace || tenure.pace, tenure.pace);
       if (time >= tenure.validUntil) {
         over.push(tenure);
         continue;
       }
+      firstEnd = Math.min(firstEnd, tenure.validUntil);
+      if (!tenure.isRenewed) continue;
+      pace = Math.min(pace || tenure.ttl / 3, tenure.ttl / 3);
       if (time >= tenure.renewAt) {
         const batch = due.get(tenure.driver);
         if (batch) batch.push(tenure);
         else due.set(tenure.driver, [tenure]);
         // A reply can be lost on a connection that stays open. So the next renewal does not wait for it.
-        tenure.renewAt = time + Math.max(tenure.pace, SHORTEST_PAUSE);
+        tenure.renewAt = time + Math.max(tenure.ttl / 3, SHORTEST_PAUSE);
       }
       firstRenewal = Math.min(firstRenewal, tenure.renewAt);
-      firstEnd = Math.min(firstEnd, tenure.validUntil);
     }
     for (const tenure of over) tenure.expire();
     if (shortest) this.noticeStall(shortest, time);
@@ -136,9 +137,9 @@ export class Watchdog {
   /** Why a lease has just expired, as a part of a sentence. */
   reasonFor(tenure: Tenure): string {
     const time = now();
-    const { ttl, pace, renewAt } = tenure;
-    if (pace === Infinity) return `its ${ttl} ms are over`;
-    if (renewAt === Infinity) return 'its maxHold is over';
+    const { ttl, state } = tenure;
+    if (state.is === 'ending' && !state.isRenewed) return 'its maxHold is over';
+    if (!tenure.isRenewed) return `its ${ttl} ms are over`;
     const suspend = suspendedSince(time - ttl);
     if (suspend > 0)
       return `not renewed within ${ttl.toLocaleString('en-US')} ms, because the machine was suspended for ${duration(suspend)}`;
@@ -177,10 +178,10 @@ export class Watchdog {
   }
 
   private retry(tenure: Tenure, cause: unknown, sentAt: number): void {
-    const error = tenure.unanswered(cause);
+    const error = tenure.failed(cause);
     if (!this.tenures.has(tenure)) return;
     const pause = Math.min(Math.max(tenure.ttl / 10, SHORTEST_PAUSE), LONGEST_PAUSE);
-    if (tenure.renewAt < Infinity) tenure.renewAt = Math.min(tenure.renewAt, now() + pause);
+    tenure.renewAt = Math.min(tenure.renewAt, now() + pause);
     tenure.runtime.unknown('renew', tenure, error, sentAt);
     this.tickBy(tenure.renewAt);
   }

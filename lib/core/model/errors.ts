@@ -30,6 +30,8 @@ function withCode(message: string, code: string): string {
 
 /** An error of a lock, as opposed to one of the work that it guards. */
 export abstract class LockError extends Error {
+  /** @internal Each class has its own. */
+  declare static readonly code: LockErrorCode;
   abstract override readonly name: string;
   abstract readonly code: LockErrorCode;
   readonly key: string | undefined;
@@ -37,8 +39,7 @@ export abstract class LockError extends Error {
   declare readonly transient: boolean;
 
   constructor(message: string, { key, cause }: LockErrorOptions = {}) {
-    const { code } = new.target as unknown as { readonly code: LockErrorCode };
-    super(withCode(message, code), cause === undefined ? undefined : { cause });
+    super(withCode(message, new.target.code), cause === undefined ? undefined : { cause });
     this.key = key;
     Object.defineProperty(this, BRAND, { value: true });
     Object.defineProperty(this, 'transient', { value: false, writable: true, configurable: true });
@@ -48,13 +49,13 @@ export abstract class LockError extends Error {
   static override [Symbol.hasInstance](value: unknown): boolean {
     if (this === LockError) return isBranded(value);
     if (!Object.hasOwn(this, 'code')) return Function.prototype[Symbol.hasInstance].call(this, value);
-    return isBranded(value) && value.code === (this as unknown as { code: LockErrorCode }).code;
+    return isBranded(value) && value.code === this.code;
   }
 }
 
 /** The wait timeout ended while another holder had the key. Contention, never an outage. */
 export class LockTimeoutError extends LockError {
-  static readonly code = 'LOCK_TIMEOUT';
+  static override readonly code = 'LOCK_TIMEOUT';
   override readonly name = 'LockTimeoutError';
   readonly code = 'LOCK_TIMEOUT';
   /** The owner id of the holder, where that is known; also of one that has released the key, while its `minHold` lasts. */
@@ -74,7 +75,7 @@ export class LockTimeoutError extends LockError {
 
 /** The wait was aborted: by the caller's `signal`, by a leader's `resign`, or because the locks are being closed. `cause` is the signal's reason. */
 export class LockAbortedError extends LockError {
-  static readonly code = 'LOCK_ABORTED';
+  static override readonly code = 'LOCK_ABORTED';
   override readonly name = 'LockAbortedError';
   readonly code = 'LOCK_ABORTED';
   /** The cause of the abort. */
@@ -88,7 +89,7 @@ export class LockAbortedError extends LockError {
 
 /** The lease ended before its holder did: another caller may have held the key meanwhile. */
 export class LockLostError extends LockError {
-  static readonly code = 'LOCK_LOST';
+  static override readonly code = 'LOCK_LOST';
   override readonly name = 'LockLostError';
   readonly code = 'LOCK_LOST';
   /** The result of the guarded method, which it returned although its lease was lost; `undefined` where no method had ended yet. */
@@ -111,7 +112,7 @@ export interface Revocation {
 
 /** The store could not be asked, or refused to answer. An outage, never contention. */
 export class StoreError extends LockError {
-  static readonly code = 'LOCK_STORE';
+  static override readonly code = 'LOCK_STORE';
   override readonly name = 'StoreError';
   readonly code = 'LOCK_STORE';
   /** Whether another try may help. `false` (no permission, a key of another type…) ends a wait at once. */
@@ -131,7 +132,7 @@ export class StoreError extends LockError {
 
 /** Too few of the servers of a quorum answered. An outage, never contention. */
 export class QuorumError extends LockError {
-  static readonly code = 'LOCK_QUORUM';
+  static override readonly code = 'LOCK_QUORUM';
   override readonly name = 'QuorumError';
   readonly code = 'LOCK_QUORUM';
   override readonly transient = true;
@@ -146,14 +147,14 @@ export class QuorumError extends LockError {
 
 /** The store does not offer this kind of lock. */
 export class UnsupportedPrimitiveError extends LockError {
-  static readonly code = 'LOCK_UNSUPPORTED';
+  static override readonly code = 'LOCK_UNSUPPORTED';
   override readonly name = 'UnsupportedPrimitiveError';
   readonly code = 'LOCK_UNSUPPORTED';
 }
 
 /** An option, a key or an argument is wrong. No retry can help. */
 export class LockConfigError extends LockError {
-  static readonly code = 'LOCK_CONFIG';
+  static override readonly code = 'LOCK_CONFIG';
   override readonly name = 'LockConfigError';
   readonly code = 'LOCK_CONFIG';
 }

@@ -38,7 +38,6 @@ export const WARNINGS = {
   NDL_UNLOCKED_OVERRIDE: 'warn',
   NDL_CRON_WAITS: 'warn',
   NDL_SHUTDOWN_HOOKS: 'warn',
-  NDL_SLOW_KEY: 'warn',
   NDL_REAL_TIME: 'warn',
 } as const;
 

@@ -4,14 +4,32 @@ import { after, idle, inTime, isSettledWithin, now } from '../util/clock.js';
 import { detached } from '../util/detached.js';
 import type { WakeUps } from './lease-driver.js';
 
-/** Milliseconds until a connection that broke is replaced; so much longer each time. */
-const RECONNECT_DELAY = 50;
-const LONGEST_RECONNECT_DELAY = 500;
-/** After this many useless connections in a row waiters poll. */
-const MOST_VAIN_TIMES = 5;
-/** Milliseconds until such a connection is tried again; twice as long each time. */
-const FIRST_PAUSE = 1000;
-const LONGEST_PAUSE = 60_000;
+/**
+ * The end of a connection, and the pause before the next one.
+ *
+ * | outcome  |                                                          | milliseconds until the next one                        |
+ * |----------|----------------------------------------------------------|--------------------------------------------------------|
+ * | `opened` | it listened, until it broke                              | 50, and all counts begin again                         |
+ * | `away`   | it did not listen, and the store does not answer either  | 50 more each time, up to 500                           |
+ * | `vain`   | it did not listen, though the store answers              | the same; after five of them in a row as for `refused` |
+ * | `refused`| the store says that it may not                           | 1000, twice as long each time, up to a minute          |
+ */
+type Outcome = 'opened' | 'away' | 'vain' | 'refused';
+
+/** How many failed in a row, how many of them with the outcome `vain`, and for how many waiters poll. */
+type Tries = Readonly<Record<'failures' | 'vain' | 'refusals' | 'pause', number>>;
+
+const MOST_VAIN = 5;
+const NO_TRIES: Tries = { failures: 0, vain: 0, refusals: 0, pause: 0 };
+
+export function afterTry({ failures, vain }: Tries, outcome: Outcome): Tries {
+  if (outcome === 'opened') return { failures: 1, vain: 0, refusals: 0, pause: 50 };
+  const pause = Math.min(50 * ++failures, 500);
+  if (outcome === 'away') return { failures, vain, refusals: 0, pause };
+  vain = Math.max(vain + 1, outcome === 'refused' ? MOST_VAIN + 1 : 0);
+  const refusals = Math.max(0, vain - MOST_VAIN);
+  return { failures, vain, refusals, pause: refusals === 0 ? pause : Math.min(1000 * 2 ** (refusals - 1), 60_000) };
+}
 
 /** Characters of a message: more than a store sends. What is longer is left alone unread. */
 export const LONGEST_MESSAGE = 8_192;
@@ -71,22 +89,12 @@ export abstract class Inbox implements WakeUps {
 
   open(warn: Tell, debug?: Tell): Promise<void> {
     this.debug ??= debug;
-    if (this.opening) return this.opening;
     const giveUp = (why: string): void => warn(`${this.storeName} waiters cannot be woken and poll instead: ${why}.`);
-    const opening: Promise<void> = new Promise((resolve) => {
-      const tried = (): void => {
-        // It may have been closed meanwhile, which is not to be an interruption.
-        if (this.opening === opening) this.isTried = true;
-        resolve();
-      };
-      detached(
-        () =>
-          void this.keepOpen(giveUp, tried)
-            .catch((error: unknown) => giveUp(messageOf(error)))
-            .finally(tried),
-      );
-    });
-    return (this.opening = opening);
+    const fault = (error: unknown): void => {
+      this.isTried = true;
+      giveUp(messageOf(error));
+    };
+    return (this.opening ??= new Promise((resolve) => detached(() => void this.keepOpen(giveUp, resolve).catch(fault).finally(resolve))));
   }
 
   /** Opens it for operators. Resolves within a `requestTimeout` to whether it is open. */
@@ -109,12 +117,8 @@ export abstract class Inbox implements WakeUps {
     const { connection } = this;
     if (!this.isOpen || !connection || now() < this.checkedAt + this.checkInterval) return;
     this.checkedAt = now();
-    this.isHeard().then(
-      (isHeard) => {
-        if (!isHeard) connection.close();
-      },
-      () => undefined,
-    );
+    const close = (isHeard: boolean): void => (isHeard ? undefined : connection.close());
+    this.isHeard().then(close, () => undefined);
   }
 
   /** It may be opened again: the store of a client that is not ours may be used after it was closed. */
@@ -169,35 +173,28 @@ export abstract class Inbox implements WakeUps {
 
   /** @param tried is called when it is open, or when it is clear that it cannot be for now. */
   private async keepOpen(warn: (why: string) => void, tried: () => void): Promise<void> {
-    for (let failures = 0, vainTimes = -MOST_VAIN_TIMES; ;) {
+    for (let tries = NO_TRIES; ;) {
       const connection = (this.connection = this.connect());
+      const isCurrent = (): boolean => this.connection === connection;
       const problem = await this.problemOf(connection);
-      if (!problem && this.connection === connection) {
-        failures = 0;
-        vainTimes = -MOST_VAIN_TIMES;
-        this.isOpen = true;
+      if (!problem && isCurrent()) {
+        this.isOpen = this.isTried = true;
         tried();
         // Messages that were sent meanwhile are lost.
         this.wakeAll();
         await connection.ended;
       }
       connection.close();
-      tried();
-      if (this.connection !== connection) return;
+      if (!isCurrent()) return;
+      this.isTried = true;
       this.isOpen = false;
-      const isFinal = problem?.transient === false;
-      // A store that does not answer is an outage, which may be over at any time.
-      const isVain = isFinal || (problem !== undefined && (await this.answers()));
-      if (this.connection !== connection) return;
-      let pause = Math.min(RECONNECT_DELAY * ++failures, LONGEST_RECONNECT_DELAY);
-      if (isVain) vainTimes = Math.max(vainTimes + 1, isFinal ? 1 : -Infinity);
-      if (isVain && vainTimes > 0) {
-        if (vainTimes === 1) warn(isFinal ? `${messageOf(problem)}: ${this.advice}` : messageOf(problem));
-        this.refused();
-        pause = Math.min(FIRST_PAUSE * 2 ** (vainTimes - 1), LONGEST_PAUSE);
-      }
-      await idle(pause);
-      if (this.connection !== connection) return;
+      tried();
+      tries = afterTry(tries, !problem ? 'opened' : !problem.transient ? 'refused' : (await this.answers()) ? 'vain' : 'away');
+      if (!isCurrent()) return;
+      if (problem && tries.refusals === 1) warn(problem.transient ? messageOf(problem) : `${messageOf(problem)}: ${this.advice}`);
+      if (tries.refusals > 0) this.refused();
+      await idle(tries.pause);
+      if (!isCurrent()) return;
     }
   }
 

@@ -5,8 +5,8 @@ import { messageOf } from '../model/errors.js';
 /** The checks that a store makes of its server. */
 export interface StoreDoctor {
   /**
-   * Makes the checks, also at startup. It never rejects, and changes nothing. `version` says what the server is, `place` where the locks are: of two
-   * processes whose places differ, neither sees the locks of the other. A `role` that is `'bad'` gives no locks.
+   * Makes the checks, also at startup. It never rejects, and changes nothing. `version` says what the server is, `location` where the locks are: of two
+   * processes whose locations differ, neither sees the locks of the other. A `role` that is `'bad'` gives no locks.
    *
    * @param namespace put before all keys.
    */
@@ -19,7 +19,7 @@ type Known = readonly [name: string, touches: readonly string[], purpose?: Purpo
 /** The checks of this library. */
 const CHECKS = {
   version: ['version', ['G2']],
-  place: ['where the locks are', ['G2']],
+  location: ['where the locks are', ['G2']],
   role: ['takes writes, for all keys', ['G1', 'G2']],
   eviction: ['maxmemory-policy', ['G2'], 'efficiency', 'it is unknown whether this server evicts locks'],
   persistence: ['persistence', ['G2'], 'correctness', 'it is unknown whether this server has written a grant to the disk when it answers'],

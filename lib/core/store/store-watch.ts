@@ -66,7 +66,7 @@ export class StoreWatch {
       const took = await checkStore(this.store, this.namespace, this.store.requestTimeout);
       this.isBack();
       const checks = (await this.store.doctor?.checks(this.namespace)) ?? [];
-      const [version, place] = ['version', 'place'].map((id) => checks.find((check) => check.id === id));
+      const [version, location] = ['version', 'location'].map((id) => checks.find((check) => check.id === id));
       const bad = checks.filter(({ id, state }) => state === 'bad' || (state === 'warn' && id in LOGGED));
       const refusal = bad.find(({ id, limits }) => id === 'role' && limits);
       if (refusal) throw new StoreError(refusal.advice, { transient: true, isRefusal: true });
@@ -75,7 +75,7 @@ export class StoreWatch {
       if (this.isStopped) return;
       const server = version?.state === 'unknown' ? this.title : (version?.seen ?? this.title);
       const waits = this.store.supports('wakeUps') ? 'are woken' : 'poll';
-      this.log.write('log', `${prefix}${server}${this.placeOf(place)} answers in ${duration(took)}; waiters ${waits}`);
+      this.log.write('log', `${prefix}${server}${this.locationOf(location)} answers in ${duration(took)}; waiters ${waits}`);
       for (const { id, name, seen, advice } of bad)
         this.log.warn(LOGGED[id] ?? 'NDL_SERVER_SETTING', `${prefix}${name}: ${seen}. ${advice}`);
     } catch (error) {
@@ -87,7 +87,7 @@ export class StoreWatch {
   }
 
   /** In all that must be the same for two processes to see each other's locks. */
-  private placeOf(check: DoctorCheck | undefined): string {
+  private locationOf(check: DoctorCheck | undefined): string {
     const { namespace } = this;
     const parts = [check?.state === 'ok' ? check.seen : '', namespace && `namespace ${JSON.stringify(namespace)}`].filter(Boolean);
     const text = parts.join(', ');

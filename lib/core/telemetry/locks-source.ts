@@ -9,7 +9,7 @@ const ELECTION = /-leader$/;
 
 /** Whether a caller waits for another process: the store has refused the key. A caller that waits for a holder of this process needs no messages. */
 const waitsAtStore = ({ contenders, refusedLast }: LockQueue): boolean =>
-  contenders.length > 0 && refusedLast?.outcome !== undefined && 'granted' in refusedLast.outcome;
+  contenders.length > 0 && refusedLast?.refusal !== undefined && 'granted' in refusedLast.refusal.outcome;
 
 /** Counts leases and waiters when it is asked: it keeps no list that could drift. */
 export class LocksSource implements TelemetrySource {

@@ -7,7 +7,7 @@ const CONTEXT = ['kResourceStore', 'context_frame'];
 // version keeps it in another place, the context of the import stays.
 const nowhere = new AsyncResource('nestjs-distributed-lock', { requireManualDestroy: true });
 for (const slot of Object.getOwnPropertySymbols(nowhere)) {
-  if (CONTEXT.includes(slot.description ?? '')) (nowhere as unknown as Record<symbol, unknown>)[slot] = undefined;
+  if (CONTEXT.includes(slot.description ?? '')) Reflect.set(nowhere, slot, undefined);
 }
 // The resource stays usable after its destroy event. Without this, Jest would call it an open handle.
 nowhere.emitDestroy();

@@ -1,15 +1,29 @@
 import { after, exactNow, now } from './clock.js';
 
-/** Sends a request again and again, one at a time, until it is stopped. */
-export abstract class RepeatedRequest<Reply> {
+/** A request, and what is done when it has ended. Both are also done for one that was under way at the time of {@link RepeatedRequest.stop}. */
+interface Request<Reply> {
+  /** It should reject, not throw. */
+  send(): Promise<Reply>;
+  answered(reply: Reply): void;
+  unanswered(cause: unknown): void;
+}
+
+/** Sends a request again and again, one at a time, until it is stopped. It begins with {@link RepeatedRequest.ask}. */
+export function repeat<Reply>(request: Request<Reply>): RepeatedRequest<Reply> {
+  return new RepeatedRequest(request);
+}
+
+class RepeatedRequest<Reply> {
   attempts = 0;
   /** When the last request was sent, on the monotonic clock. */
   sentAt = 0;
   isAsking = false;
-  /** Resolves after {@link answered} or {@link unanswered} was called for the last request. */
+  /** Resolves when the last request has ended. */
   settled!: Promise<void>;
   private phase: 'idle' | 'due' | 'stopped' = 'idle';
   private timer: NodeJS.Timeout | undefined;
+
+  constructor(private readonly request: Request<Reply>) {}
 
   get isStopped(): boolean {
     return this.phase === 'stopped';
@@ -54,19 +68,14 @@ export abstract class RepeatedRequest<Reply> {
   private async settle(): Promise<void> {
     let reply: Reply;
     try {
-      reply = await this.send(); // it should reject, not throw
+      reply = await this.request.send();
     } catch (cause) {
       this.isAsking = false;
-      return this.unanswered(cause);
+      return this.request.unanswered(cause);
     }
     this.isAsking = false;
-    this.answered(reply);
+    this.request.answered(reply);
   }
-
-  protected abstract send(): Promise<Reply>;
-
-  /** Called with the reply. Both this and {@link unanswered} are also called for a request that was under way at the time of {@link stop}. */
-  protected abstract answered(reply: Reply): void;
-
-  protected abstract unanswered(cause: unknown): void;
 }
+
+export type { RepeatedRequest };

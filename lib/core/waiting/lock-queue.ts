@@ -2,6 +2,7 @@ import type { LockQueues } from './lock-queues.js';
 import type { HeldLease } from '../holding/held-lease.js';
 import type { Lifecycle } from '../holding/lifecycle.js';
 import { Tenure, type TenureQueue, type TurnLimits } from '../holding/tenure.js';
+import type { Turn } from '../holding/turn.js';
 import { watchdog } from '../holding/watchdog.js';
 import { abortedBy, closed, LockError, ownCopyOf, stopped, timedOut, unanswered, type Holder } from '../model/errors.js';
 import { ownerOf } from '../model/owner.js';
@@ -10,7 +11,7 @@ import { now } from '../util/clock.js';
 import { LinkedList } from '../util/linked-list.js';
 import { added, removed } from '../util/short-list.js';
 import { Contender } from './contender.js';
-import { Waiter, type AcquireCall } from './waiter.js';
+import { lastAnswer, Waiter, type AcquireCall, type LastAnswer } from './waiter.js';
 
 /**
  * The holder as this process knows it: it may be one of its own callers, also by another queue.
@@ -38,9 +39,8 @@ export class LockQueue implements TenureQueue {
   holders: readonly Tenure[] = [];
   /** The contender that was refused last, of those that still ask. */
   refusedLast: Contender | undefined;
-  private isAnyLate = false;
-  /** Whether a holder is renewed for those that are late. */
-  private isRenewing = false;
+  /** The request that callers whose wait timeout is over await. */
+  private look: Promise<void> | undefined;
   /** The share that the last caller asks for. Only the number of permits can be another one than that of the callers before. */
   share: Share | undefined;
 
@@ -75,7 +75,7 @@ export class LockQueue implements TenureQueue {
 
   /** The locks are being closed: only work that is under way may wait, but a request under way may succeed. */
   stop(): void {
-    if (this.contenders.some(({ isAsking }) => isAsking)) return;
+    if (this.contenders.some(({ requests }) => requests.isAsking)) return;
     for (const waiter of this.waiting) if (!waiter.isUnderLock) this.remove(waiter, stopped(this.key));
   }
 
@@ -89,15 +89,11 @@ export class LockQueue implements TenureQueue {
     return this.waiting.first as Waiter;
   }
 
-  get tokens(): number {
-    return this.waiting.size > 1 || this.isInUse ? this.limits.handOvers : 1;
-  }
-
   /** The holder of the key, as far as is known. */
   get holder(): Holder | undefined {
-    const { outcome, refusedAt = 0 } = this.refusedLast ?? {};
+    const { outcome, at = 0 } = this.refusedLast?.refusal ?? {};
     if (this.holders[0] || !outcome || !('holder' in outcome)) return holderOf(this.key, this.holders[0]?.owner);
-    return holderOf(this.key, outcome.holder, refusedAt + outcome.remaining);
+    return holderOf(this.key, outcome.holder, at + outcome.remaining);
   }
 
   granted(contender: Contender, token: number | null, time: number): void {
@@ -106,8 +102,7 @@ export class LockQueue implements TenureQueue {
     this.isInUse = true;
     const tenure = new Tenure(this, contender, first.settings, token, time);
     this.holders = added(this.holders, tenure);
-    this.give(first, tenure, time, first.settings.options.minHold, contender.attempts);
-    this.endLate();
+    this.give(first, tenure.turn, contender.attempts);
     if (runtime.stopping.aborted) this.stop();
   }
 
@@ -116,7 +111,7 @@ export class LockQueue implements TenureQueue {
     this.refusedLast = contender;
     const isStopping = this.runtime.stopping.aborted;
     for (const waiter of this.waiting) {
-      if (waiter.isOverdue) this.remove(waiter, reasonAtTheEnd(this, waiter));
+      if (waiter.isOverdue) this.end(waiter, this.lastAnswer);
       else if (isStopping && !waiter.isUnderLock) this.remove(waiter, stopped(this.key));
       else this.wait(waiter);
     }
@@ -131,9 +126,9 @@ export class LockQueue implements TenureQueue {
   ended(tenure: Tenure): void {
     if (!this.holders.includes(tenure)) return;
     this.holders = removed(this.holders, tenure);
-    if (!tenure.turn.keyLoss) this.queues.keep(tenure);
+    if (tenure.state.is !== 'lost') this.queues.keep(tenure);
     while (this.mayContend) this.contend();
-    this.endIfIdle();
+    this.queues.forgetIdle(this);
   }
 
   /**
@@ -145,14 +140,13 @@ export class LockQueue implements TenureQueue {
     // Listeners can take long, and can abort the next caller.
     const time = tenure.turn.emitReleased() ? now() : endedAt;
     if (this.waiting.size === 0) return false;
-    const { options } = this.first.settings;
-    // A minHold needs a request: the store must keep the key even if this process dies.
-    if (options.keyTimeout === tenure.ttl && options.minHold === 0 && options.renew && tenure.mayPassOn(time)) {
-      const { turn } = tenure;
-      this.give(this.first, tenure, time, 0, 0);
+    const { turn } = tenure;
+    const next = tenure.nextTurn(time, this.first.settings);
+    if (next) {
+      this.give(this.first, next, 0);
       const { events } = this.runtime;
-      if (events.isHeard('passedOn')) events.emit('passedOn', { ...turn.event, to: tenure.turn.label });
-      if (this.waiting.size > 0) tenure.extendSoon();
+      if (events.isHeard('passedOn')) events.emit('passedOn', { ...turn.event, to: next.label });
+      if (this.waiting.size > 0) tenure.extendSoon(time);
       return true;
     }
     tenure.stop();
@@ -175,11 +169,10 @@ export class LockQueue implements TenureQueue {
     contender.askFor(yields);
   }
 
-  private give(waiter: Waiter, tenure: Tenure, time: number, minHold: number, attempts: number): void {
+  private give(waiter: Waiter, { root: lease }: Turn, attempts: number): void {
     this.waiting.delete(waiter);
     waiter.end();
     this.adapt();
-    const lease = tenure.beginTurn(time, minHold, waiter.settings);
     waiter.emitGranted(this.runtime.events, lease, attempts);
     this.runtime.ends('acquire');
     waiter.resolve(lease);
@@ -194,34 +187,33 @@ export class LockQueue implements TenureQueue {
     waiter.begin(this.runtime.events, this.key, () => this.deadline(waiter));
   }
 
-  /**
-   * Asks the store once more: always for the first waiter, for another one only if the last answer is older than a requestTimeout, because an outage
-   * may have begun since. It waits for one requestTimeout at most.
-   */
-  private deadline(waiter: Waiter): void {
-    const { first, contenders, runtime } = this;
-    const [contender] = contenders;
-    const holder = contender ? undefined : this.holders[0];
-    const answeredAt = holder?.answeredAt ?? this.refusedLast?.refusedAt;
-    const isKnown = answeredAt !== undefined && now() < answeredAt + runtime.requestTimeout;
-    // To renew a fixed lease would make it longer.
-    if (holder?.pace === Infinity || (waiter !== first && isKnown)) return this.remove(waiter, reasonAtTheEnd(this, waiter));
-    waiter.isLate = this.isAnyLate = true;
-    waiter.grant(runtime.requestTimeout, () => this.remove(waiter, reasonAtTheEnd(this, waiter, true)));
-    if (waiter.settings.patience === 0 || (waiter !== first && contender?.isAsking)) return;
-    if (contender) return contender.ask();
-    if (!holder || this.isRenewing) return;
-    this.isRenewing = true;
-    const ended = (): void => {
-      this.isRenewing = false;
-      if (this.holders.length > 0) this.endLate();
-    };
-    holder.renew().then(ended, ended);
+  /** The caller of this process that has the key, and renews it; `undefined`: a contender asks the store. */
+  private get renewing(): Tenure | undefined {
+    return this.contenders.length > 0 ? undefined : this.holders[0];
   }
 
-  private endLate(): void {
-    if (this.isAnyLate) for (const waiter of this.waiting) if (waiter.isLate) this.remove(waiter, reasonAtTheEnd(this, waiter));
-    this.isAnyLate = false;
+  private get lastAnswer(): LastAnswer {
+    const { renewing, refusedLast, isInUse, runtime } = this;
+    const answeredAt = renewing ? renewing.answeredAt : (refusedLast?.refusal?.at ?? (isInUse ? -Infinity : undefined));
+    return lastAnswer(answeredAt, (renewing ?? this.contenders[0]?.requests)?.silence ?? 0, now(), runtime.requestTimeout);
+  }
+
+  /** The caller's wait timeout is over. */
+  private deadline(waiter: Waiter): void {
+    const { lastAnswer, first, renewing, runtime } = this;
+    // To renew a fixed lease would make it longer.
+    if (renewing?.isRenewed === false || (waiter !== first && lastAnswer === 'fresh answer')) return this.end(waiter, lastAnswer);
+    waiter.grant(runtime.requestTimeout, () => this.end(waiter, 'none since the outage began'));
+    this.look ??= this.lookOnce().finally(() => (this.look = undefined));
+    void this.look.then(() => this.end(waiter, this.lastAnswer));
+  }
+
+  private async lookOnce(): Promise<void> {
+    await this.renewing?.renew().catch(() => undefined);
+    // If the holder has lost the key, a contender asks.
+    const [contender] = this.contenders;
+    if (contender && !contender.requests.isAsking) contender.requests.ask();
+    await contender?.requests.settled;
   }
 
   /** The contender asks at once, and continues with the retryInterval of the next waiter. */
@@ -229,7 +221,19 @@ export class LockQueue implements TenureQueue {
     const { first } = this;
     this.remove(waiter, error);
     const [contender] = this.contenders;
-    if (waiter === first && contender && !contender.isAsking) contender.ask();
+    if (waiter === first && contender && !contender.requests.isAsking) contender.requests.ask();
+  }
+
+  /** Its wait timeout is over: contention, or an outage. */
+  private end(waiter: Waiter, answer: LastAnswer): void {
+    if (!this.waiting.has(waiter)) return;
+    const { key, renewing, refusedLast } = this;
+    const outcome = renewing ? renewing.unanswered?.error : refusedLast?.refusal?.outcome;
+    if (outcome instanceof LockError) return this.remove(waiter, ownCopyOf(outcome));
+    if (answer === 'none since the outage began') return this.remove(waiter, unanswered(key));
+    // A single try does not wait, so it is part of no deadlock.
+    const deadlock = waiter.settings.patience > 0 ? this.queues.deadlockOf(this, waiter) : undefined;
+    this.remove(waiter, timedOut(key, waiter.waited, this.holder, deadlock));
   }
 
   private remove(waiter: Waiter, error: LockError): void {
@@ -238,7 +242,7 @@ export class LockQueue implements TenureQueue {
     const attempts = this.contenders[0]?.attempts ?? 0;
     this.adapt();
     waiter.inContext(() => waiter.emitEnd(this.runtime.events, this.key, error, attempts));
-    this.endIfIdle();
+    this.queues.forgetIdle(this);
     this.runtime.ends('acquire');
     waiter.reject(error);
   }
@@ -257,26 +261,7 @@ export class LockQueue implements TenureQueue {
     this.contenders = removed(this.contenders, contender);
     if (this.refusedLast !== contender) return;
     this.refusedLast = undefined;
-    for (const other of this.contenders) if (other.refusedAt > (this.refusedLast?.refusedAt ?? -Infinity)) this.refusedLast = other;
+    const at = ({ refusal }: Partial<Contender> = {}): number => refusal?.at ?? -Infinity;
+    for (const other of this.contenders) if (at(other) > at(this.refusedLast)) this.refusedLast = other;
   }
-
-  private endIfIdle(): void {
-    if (this.waiting.size > 0 || this.holders.length > 0) return;
-    this.queues.forget(this);
-  }
-}
-
-/** Contention, or an outage. @param isAtTheLatest whether the last requestTimeout of the caller is over, too. */
-function reasonAtTheEnd(queue: LockQueue, waiter: Waiter, isAtTheLatest = false): LockError {
-  const { key, isInUse, contenders } = queue;
-  // Without a contender a caller of this process has the key.
-  const tenure = contenders.length > 0 ? undefined : queue.holders[0];
-  const outcome = tenure ? tenure.outage : queue.refusedLast?.outcome;
-  if (outcome instanceof LockError) return ownCopyOf(outcome);
-  const silence = (tenure ?? contenders[0])?.silence ?? 0;
-  const isKnown = tenure ?? outcome ?? isInUse;
-  if (!isKnown || silence >= queue.runtime.requestTimeout || (isAtTheLatest && silence > 0)) return unanswered(key);
-  // A single try does not wait, so it is part of no deadlock.
-  const deadlock = waiter.settings.patience > 0 ? queue.queues.deadlockOf(queue, waiter) : undefined;
-  return timedOut(key, waiter.waited, queue.holder, deadlock);
 }

@@ -58,10 +58,11 @@ export class LockQueues {
   }
 
   /** The key was released, and stays taken for its minHold, if it has one; or it was handed over. */
-  keep({ key, owner: holder, handedOver, turn: { label, grantedAt, fencingToken, keepUntil: end } }: Tenure): void {
-    const { owner, until: keepUntil } = handedOver ?? { owner: holder, until: end };
+  keep({ key, owner: holder, state, turn: { label, grantedAt, fencingToken, keepUntil: end } }: Tenure): void {
+    const isHandedOver = state.is === 'handedOver';
+    const { owner, until: keepUntil } = isHandedOver ? state : { owner: holder, until: end };
     if (keepUntil === grantedAt || keepUntil <= now() || this.runtime.closed.aborted) return;
-    this.kept.set(owner, { key, owner, label, grantedAt, fencingToken, keepUntil, isHandedOver: !!handedOver });
+    this.kept.set(owner, { key, owner, label, grantedAt, fencingToken, keepUntil, isHandedOver });
     if (this.kept.size > MOST_KEPT) this.kept.delete(this.kept.keys().next().value!);
     this.forgetKept.setBy(keepUntil);
   }
@@ -87,8 +88,9 @@ export class LockQueues {
     this.all.forEach((queue) => queue.close());
   }
 
-  /** Removes a queue that has neither callers nor holders. */
-  forget(queue: LockQueue): void {
+  /** Removes a queue, if it has neither callers nor holders. */
+  forgetIdle(queue: LockQueue): void {
+    if (queue.waiting.size > 0 || queue.holders.length > 0) return;
     const queues = this.queues.get(queue.driver);
     // A `timeout` listener may have taken the key and released it, and another caller may have made the next queue.
     if (queues?.get(queue.id) === queue) queues.delete(queue.id);

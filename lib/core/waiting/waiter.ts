@@ -24,6 +24,24 @@ export interface AcquireCall extends GrantedCall {
   readonly trace?: CallTrace;
 }
 
+/**
+ * The answer to a caller whose wait timeout is over. The store's answer is that the key is taken, or an error. To look is to ask once more: one request
+ * for all. Without its answer within a `requestTimeout`, it is an outage.
+ *
+ * | last answer                 | the first caller | the others  | after the look |
+ * |-----------------------------|------------------|-------------|----------------|
+ * | fresh answer                | looks            | that answer | that answer    |
+ * | old answer                  | looks            | look        | that answer    |
+ * | none since the outage began | looks            | look        | an outage      |
+ */
+export type LastAnswer = 'fresh answer' | 'old answer' | 'none since the outage began';
+
+/** @param answeredAt `undefined`: never. @param silence milliseconds since the request under way was sent. */
+export function lastAnswer(answeredAt: number | undefined, silence: number, time: number, requestTimeout: number): LastAnswer {
+  if (answeredAt === undefined || silence >= requestTimeout) return 'none since the outage began';
+  return time < answeredAt + requestTimeout ? 'fresh answer' : 'old answer';
+}
+
 /** A caller that waits for a lease. */
 export class Waiter extends Caller<AcquireCall> implements LinkedEntry<Waiter> {
   /** Leases that its call chain holds. */
@@ -31,8 +49,6 @@ export class Waiter extends Caller<AcquireCall> implements LinkedEntry<Waiter> {
   /** Whether its call chain holds a lease: at a shutdown it is work under way. */
   readonly isUnderLock: boolean;
   isWaiting = false;
-  /** Its wait timeout is over. It waits only for the request in flight. */
-  isLate = false;
   list: LinkedList<Waiter> | undefined;
   previous: Waiter | undefined;
   next: Waiter | undefined;
@@ -97,9 +113,5 @@ export class Waiter extends Caller<AcquireCall> implements LinkedEntry<Waiter> {
   inContext(work: () => void): void {
     if (this.context) this.context.runInAsyncScope(work);
     else work();
-  }
-
-  override get isOverdue(): boolean {
-    return this.isLate || super.isOverdue;
   }
 }

@@ -2,7 +2,6 @@ import { inspect } from 'node:util';
 import { configError, LockError, LockTimeoutError, nameCaller } from '../../core/model/errors.js';
 import type { LockLog } from '../../core/model/lock-log.js';
 import { completeOptions, resolveOptions, type ResolvedOptions } from '../../core/model/options.js';
-import { duration, now } from '../../core/util/clock.js';
 import type { HeldLease } from '../../core/holding/held-lease.js';
 import type { Locks } from '../../locks.js';
 import { takeable } from '../../primitives/key-lock.js';
@@ -25,9 +24,6 @@ export interface Registered {
 
 /** The lock of a call, of any kind. The method runs while the call holds a lease of it. */
 export type MethodLock = Guard<HeldLease>;
-
-/** Milliseconds for which the arguments of a call may block the process without a warning. */
-const SLOW = 100;
 
 /** How one decorated method locks in this app: its own options, completed by the app's defaults. */
 export interface LockPlan {
@@ -62,17 +58,12 @@ export function planLock(definition: LockDefinition, registered: Registered): Lo
   // `key` and `paramLock` exclude each other, so a method that sets one of them ignores the defaults of both.
   const parts = own.key ?? own.paramLock ?? defaults.key ?? defaults.paramLock;
   const lockAt = lockMaker(definition, registered, path);
-  const keyOf = (args: readonly unknown[]): string => `${prefix}${value}${parts ? partOf(parts, args, warnSlow) : ''}-locks`;
+  const keyOf = (args: readonly unknown[]): string => `${prefix}${value}${parts ? partOf(parts, args) : ''}-locks`;
   // Also where the arguments are part of the key: this checks the rest of it.
   const lock = naming(where, () => lockAt(`${prefix}${value}-locks`));
   const options = naming(where, () => resolveOptions(completeDefaults(registered), own));
-  const label = options.label ?? path;
-  const warnSlow = (took: number): void => {
-    const message = `${where}: paramLock took ${duration(took)}. The process did nothing else meanwhile: use "key", or paths to less.`;
-    log.warn('NDL_SLOW_KEY', message, { label, once: `slow key of ${label}` });
-  };
   return {
-    options: { ...options, label },
+    options: { ...options, label: options.label ?? path },
     returns: returns ?? defaults.returns ?? 'promise',
     log,
     name: namespace + prefix + value,
@@ -116,13 +107,8 @@ function cronLock(lock: MethodLock, label: string, debug: (message: string) => v
 
 type Parts = DistributedLockOptions['key'] | DistributedLockOptions['paramLock'];
 
-function partOf(parts: Exclude<Parts, undefined | false>, args: readonly unknown[], warnSlow: (took: number) => void): string {
-  if (typeof parts === 'function') return `-${encodeKeyParts(partsBy(parts, args))}`;
-  const start = now();
-  const digest = digestArguments(args, parts);
-  const took = now() - start;
-  if (took >= SLOW) warnSlow(took);
-  return `-${digest}`;
+function partOf(parts: Exclude<Parts, undefined | false>, args: readonly unknown[]): string {
+  return `-${typeof parts === 'function' ? encodeKeyParts(partsBy(parts, args)) : digestArguments(args, parts)}`;
 }
 
 function partsBy(key: (...args: unknown[]) => unknown, args: readonly unknown[]): unknown {

@@ -74,8 +74,8 @@ export function adviceOnParameters(prototype: object, { definition: { method, wh
   const mark = handler && Object.keys(OF_REQUEST).find((each) => Reflect.hasMetadata(each, handler));
   if (!mark) return undefined;
   const parameters = Reflect.getMetadata('__routeArguments__', prototype.constructor, method) as object | undefined;
-  for (const [place, { data }] of Object.entries(parameters ?? {}) as [string, { data?: unknown }][]) {
-    const [type = '', index = ''] = place.split(':');
+  for (const [parameter, { data }] of Object.entries(parameters ?? {}) as [string, { data?: unknown }][]) {
+    const [type = '', index = ''] = parameter.split(':');
     const decorator = OF_REQUEST[mark]?.[type];
     // `@Headers('x-shop')` is one value, which was chosen. The name of a file is that of its field.
     if (!decorator || (typeof data === 'string' && !decorator.startsWith('@Uploaded'))) continue;

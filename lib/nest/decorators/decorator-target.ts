@@ -42,8 +42,8 @@ export function targetOf(
   const { name } = (typeof target === 'function' ? target : target.constructor) as { readonly name: unknown };
   const className = (typeof name === 'string' && name) || '(anonymous)';
   if (method === undefined) {
-    const place = typeof descriptor === 'number' ? `${className}'s constructor` : `class ${className}`;
-    throw configError('METHOD', `${decorator} on ${place}: only methods can be locked, not whole classes and not parameters.`);
+    const what = typeof descriptor === 'number' ? `${className}'s constructor` : `class ${className}`;
+    throw configError('METHOD', `${decorator} on ${what}: only methods can be locked, not whole classes and not parameters.`);
   }
   const where = `${decorator} on ${className}.${String(method)}`;
   if (typeof target === 'function')

@@ -249,8 +249,8 @@ export class EtcdClient {
   }
 }
 
-function asIs<Reply, Read>(reply: Reply): Read {
-  return reply as unknown as Read;
+function asIs(reply: unknown): never {
+  return reply as never;
 }
 
 export function base64(text: string): string {

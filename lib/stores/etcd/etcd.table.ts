@@ -33,7 +33,7 @@ interface TxnReply {
 /** Records in etcd. Changes that come together are one transaction, with one inside for each: some are made, and some are not. */
 export class EtcdTable implements CasTable {
   readonly name = 'etcd';
-  readonly place: string;
+  readonly storeId: string;
   readonly wakeUps: EtcdWakeUps;
   readonly doctor: StoreDoctor = {
     checks: async () => (await import('./operate/etcd.doctor.js')).etcdChecks(this.client, this.prefix),
@@ -43,7 +43,7 @@ export class EtcdTable implements CasTable {
     private readonly client: EtcdClient,
     private readonly prefix: string,
   ) {
-    this.place = ['etcd', ...client.endpoints, prefix].join(' ');
+    this.storeId = ['etcd', ...client.endpoints, prefix].join(' ');
     this.wakeUps = new EtcdWakeUps(client, prefix);
   }
 
@@ -114,8 +114,8 @@ export class EtcdTable implements CasTable {
       const isThere = { key, target: 'MOD', result: 'GREATER', mod_revision: '0' };
       return { compare: [isThere], success: [{ request_put: { key, ignore_value: true } }, look] };
     }
-    const puts = messages.map(({ inbox, text: message }, place) => ({
-      request_put: { key: this.keyOf(`i/${inbox}/${index}.${place}`), value: base64(message) },
+    const puts = messages.map(({ inbox, text: message }, number) => ({
+      request_put: { key: this.keyOf(`i/${inbox}/${index}.${number}`), value: base64(message) },
     }));
     return {
       compare: [{ key, target: 'MOD', result: 'EQUAL', mod_revision: expected.version ?? '0' }],

@@ -23,7 +23,7 @@ export function memoryStore(): LockStore {
     }),
     bus: memoryBus(),
     remembers: () => Promise.resolve(now() - madeAt),
-    doctor: { checks: () => checksOf({ place: () => ({ seen: 'with locks of this process only' }), scope }) },
+    doctor: { checks: () => checksOf({ location: () => ({ seen: 'with locks of this process only' }), scope }) },
     supports(feature) {
       return supportedBy(this, feature);
     },

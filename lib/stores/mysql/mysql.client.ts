@@ -70,26 +70,26 @@ export class MysqlClient {
 
   private async send<Result extends Changed | Row[]>(sql: string, values: readonly unknown[]): Promise<Result> {
     const connection = await this.connect();
-    const { stream } = connection.connection as unknown as { stream: Socket };
+    const { stream } = rawOf(connection);
     let isWaiting = false;
     let isBroken = false;
     stream.ref();
     try {
       // Whatever the options of the user's pool are.
       const asked = connection.query({ sql, values: [...values], rowsAsArray: true, typeCast: true, nestTables: false });
-      const [result] = await inTime(this.requestTimeout, asked, () => {
+      const [result]: readonly unknown[] = await inTime(this.requestTimeout, asked, () => {
         isWaiting = true;
         void this.cancel(connection, sql, asked);
         return this.late('did not answer');
       });
-      const { serverStatus } = result as unknown as { serverStatus?: number };
+      const { serverStatus } = result as { serverStatus?: number };
       if (serverStatus !== undefined && (serverStatus & STATUS) !== COMMITTED) {
         isBroken = true;
         throw new StoreError('MySQL: the connection has a transaction that is open, where nobody sees a lock. It is closed.', {
           transient: true,
         });
       }
-      return result as unknown as Result;
+      return result as Result;
     } catch (cause) {
       const error = storeErrorOf(cause, { schema: this.schema });
       isBroken ||= error.transient && !isConflict(error);
@@ -147,10 +147,13 @@ interface Config {
   readonly connectionConfig: { readonly database?: string; readonly host?: string; readonly port?: number; readonly socketPath?: string };
 }
 
-/** A pool of `mysql2/promise` has another one inside. */
 export function configOf(pool: object): Config | undefined {
-  const { pool: inner = pool } = pool as { readonly pool?: object };
-  return (inner as { readonly config?: Config }).config;
+  return (innerPoolOf(pool) as { readonly config?: Config }).config;
+}
+
+/** A pool of `mysql2/promise` has another one inside. */
+export function innerPoolOf(pool: object): object {
+  return (pool as { readonly pool?: object }).pool ?? pool;
 }
 
 interface RawConnection {
@@ -169,10 +172,14 @@ function connected(pool: Pool, listener: (connection: RawConnection) => void): v
   pool.on('connection', made as never);
 }
 
+function rawOf({ connection }: { readonly connection: unknown }): RawConnection {
+  return connection as RawConnection;
+}
+
 /** Closes a connection. The pool replaces it. */
 function destroy(connection: PoolConnection): void {
   connection.destroy();
-  (connection.connection as unknown as { stream: Socket }).stream.destroy();
+  rawOf(connection).stream.destroy();
 }
 
 function ignore(): void {}

@@ -6,9 +6,8 @@ import { checkClient } from '../../core/store/check-client.js';
 import { renewable, type LockStore } from '../../core/store/lock-store.js';
 import { connectTimeout } from '../../core/util/clock.js';
 import { recordStore } from '../records/record.store.js';
-import { configOf, MysqlClient } from './mysql.client.js';
-import { DEFAULT_TABLE, mysqlSchema, quoted } from './mysql.schema.js';
-import { MysqlTable } from './mysql.table.js';
+import { configOf, innerPoolOf, MysqlClient } from './mysql.client.js';
+import { DEFAULT_TABLE, mysqlSchema, MysqlTable, quoted } from './mysql.table.js';
 
 export { mysqlSchema };
 
@@ -88,7 +87,7 @@ function poolOf(options: MysqlStoreOptions, table: string, requestTimeout: numbe
   needDatabase('pool', theirs.connectionConfig.database);
   return (connectionLimit = Math.min(MAX, theirs.connectionLimit || MAX)) => {
     const made = mysql.createPool({ connectionLimit });
-    const own = (made as unknown as { readonly pool: object }).pool;
+    const own = innerPoolOf(made);
     // It is read for each connection: an app may have changed the password meanwhile.
     const get = (): object => {
       const { connectionConfig } = theirs;

@@ -1,15 +1,17 @@
-import { StoreError } from '../../core/model/errors.js';
+import { configError, StoreError } from '../../core/model/errors.js';
 import type { StoreDoctor } from '../../core/store/store-doctor.js';
 import { awake as now, HOUR } from '../../core/util/clock.js';
 import { inParts } from '../../core/util/in-parts.js';
 import { RecordClock } from '../records/record.clock.js';
-import { RecordSweep } from '../records/record.table.js';
-import type { Change, Found, RecordTable } from '../records/record.table.js';
+import { RecordSweep, type Change, type Found, type RecordTable } from '../records/record.table.js';
 import type { Changed, MysqlClient, Row } from './mysql.client.js';
 import { isConflict } from './mysql.errors.js';
-import { CLOCK } from './mysql.schema.js';
 import { MysqlStep, type Stored } from './mysql.step.js';
 
+export const DEFAULT_TABLE = 'distributed_lock';
+
+/** The server's clock in milliseconds. UNIX_TIMESTAMP repeats an hour when the session's zone leaves summer time. */
+const CLOCK = "(TIMESTAMPDIFF(MICROSECOND, '1970-01-01', UTC_TIMESTAMP(6)) / 1000)";
 const PAGE = 1000;
 /** Bytes of records in one statement: a server takes 16 MB, written in hexadecimal. */
 const LARGEST = 2 ** 20;
@@ -213,4 +215,26 @@ export class MysqlTable implements RecordTable {
     this.clock.learn(time, sentAt);
     return { rows, time };
   }
+}
+
+/** The `CREATE TABLE` statement for a migration. It changes nothing where the table is. */
+export function mysqlSchema({ table = DEFAULT_TABLE }: { table?: string } = {}): string {
+  return `CREATE TABLE IF NOT EXISTS ${quoted(table)} (
+  id      varbinary(2048) NOT NULL PRIMARY KEY,
+  version bigint NOT NULL,
+  record  mediumtext CHARACTER SET utf8mb4,
+  ends_at bigint NOT NULL,
+  fence   bigint NOT NULL
+) ENGINE = InnoDB`;
+}
+
+/** @throws {LockConfigError} if it is no name of a table, with or without its database. */
+export function quoted(table: string): string {
+  if (!/^[\w$]{1,64}(\.[\w$]{1,64})?$/.test(table)) {
+    throw configError('OPTION', 'mysqlStore: "table" must be the name of a table, of letters, digits, _ and $.');
+  }
+  return table
+    .split('.')
+    .map((part) => `\`${part}\``)
+    .join('.');
 }

@@ -183,23 +183,20 @@ export class PoolConnection implements PostgresConnection {
   private async request(text: string, values: readonly unknown[]): Promise<readonly Row[]> {
     const client = await this.connect();
     let isBroken = false;
-    let ending: Promise<unknown> | undefined;
-    const release = (): void => {
+    let cancelled: Promise<boolean> | undefined;
+    const release = (isUsable: boolean): void => {
       client.off('error', ignore);
-      client.release(isBroken);
+      client.release(!isUsable);
     };
     client.on('error', ignore);
     try {
       const { requestTimeout } = this.options;
       const asked = client.query({ name: this.isPrepared ? nameOf(text) : undefined, text, values });
-      // A connection can be reused after a cancelled statement: a server that is short of processor time is spared a new one.
-      asked.catch((error: unknown) => (isBroken &&= sqlStateOf(error) !== CANCELLED));
-      return (
-        await inTime(requestTimeout, asked, () => {
-          ending = this.cancel(client, asked);
-          return late(requestTimeout);
-        })
-      ).rows;
+      const tooLate = (): StoreError => {
+        cancelled = this.cancel(client, asked);
+        return late(requestTimeout);
+      };
+      return (await inTime(requestTimeout, asked, tooLate)).rows;
     } catch (error) {
       isBroken = !isConflict(error);
       if (!this.isPrepared || !PREPARED_IS_MISSING.includes(sqlStateOf(error) ?? '')) throw error;
@@ -209,23 +206,31 @@ export class PoolConnection implements PostgresConnection {
         'NDL_PREPARED',
       );
     } finally {
-      if (ending) void ending.then(release, release);
-      else release();
+      // A server that is short of processor time is spared a new connection.
+      if (cancelled) cancelled.then(release, () => release(false));
+      else release(!isBroken);
     }
     return this.request(text, values);
   }
 
-  /** A statement that waits at the server waits on, though nobody reads its answer. Until it is over, its connection is kept: so no more than `max` wait. */
-  private async cancel({ processID, secretKey }: PostgresClient, asked: Promise<unknown>): Promise<void> {
+  /**
+   * A statement that waits at the server waits on, though nobody reads its answer. Until it is over, its connection is kept: so no more than `max` wait.
+   *
+   * @returns whether the server confirms that it was cancelled.
+   */
+  private async cancel({ processID, secretKey }: PostgresClient, asked: Promise<unknown>): Promise<boolean> {
+    let isConfirmed = false;
+    asked.catch((error: unknown) => (isConfirmed = sqlStateOf(error) === CANCELLED));
     const canceller = await this.clientBeside(LONGEST_CANCEL);
     const { connection } = canceller;
-    if (!connection?.cancel) return;
+    if (!connection?.cancel) return false;
     canceller.on('error', ignore);
     canceller.unref?.();
     // Instead of the first message of a session. The other side ends the connection: PgBouncer 1.18 crashes if we do.
     connection.startup = () => connection.cancel!(processID, secretKey);
     await isSettledWithin(this.options.requestTimeout, canceller.connect());
     await isSettledWithin(GRACE, asked);
+    return isConfirmed;
   }
 
   private async connect(): Promise<PostgresClient & { release(isBroken?: boolean): void }> {

@@ -96,8 +96,8 @@ export function openTable(given: PostgresStoreOptions): PostgresTable {
   const listening = sourceOf(options.listen, connection, requestTimeout);
   // Where Prisma has its tables. pg does not know the parameter, and looks into `public`.
   const source: unknown = 'url' in options ? options.url : 'pool' in options && Reflect.get(optionsOf(options.pool), 'connectionString');
-  const [, place = 'public'] = /[?&]schema=([^&]+)/.exec(String(source)) ?? [];
-  const name = place === 'public' || table.includes('.') ? table : `${place}.${table}`;
+  const [, schemaName = 'public'] = /[?&]schema=([^&]+)/.exec(String(source)) ?? [];
+  const name = schemaName === 'public' || table.includes('.') ? table : `${schemaName}.${table}`;
   return new PostgresTable(connection, listening, new PostgresStatements(name), requestTimeout, schema === 'create');
 }
 

@@ -1,43 +1,22 @@
-import type { LatchChange, LatchDriver, LatchLook, LatchState } from '../../core/store/latch-driver.js';
-import type { Tenancy } from '../../core/store/lease-driver.js';
-import { scripts } from './scripts/lua.scripts.js';
+import type { LatchDriver, LatchState } from '../../core/store/latch-driver.js';
 import type { RedisConnection } from './connection/redis.connection.js';
-import { integerOf, isYes, listOf, millisecondsOf, textOf } from './redis.replies.js';
-import { RedisScript } from './scripts/redis.script.js';
+import { integerOf, isYes, keyAlone, listOf, millisecondsOf, textOf } from './redis.values.js';
+import { lua, RedisScript } from './scripts/redis.script.js';
 import type { RedisWakeUps } from './waiting/redis.wakeups.js';
 
 /** The count-down latch on Redis: one hash, with all that belongs to it, so that all of it expires together. */
-export class RedisCountDownLatchDriver implements LatchDriver {
-  private readonly sets: RedisScript;
-  private readonly counts: RedisScript;
-  private readonly looks: RedisScript;
-  private readonly leaves: RedisScript;
-
-  constructor(
-    connection: RedisConnection,
-    readonly wakeUps: RedisWakeUps,
-  ) {
-    this.sets = new RedisScript(connection, scripts.latch.trySetCount);
-    this.counts = new RedisScript(connection, scripts.latch.countDown);
-    this.looks = new RedisScript(connection, scripts.latch.look);
-    this.leaves = new RedisScript(connection, scripts.latch.leave, { mayBeLate: true });
-  }
-
-  trySetCount({ key, ttl, operation, count }: LatchChange & { readonly count: number }): Promise<boolean> {
-    return this.sets.ask(key, [ttl, operation.line, operation.number, count], isYes);
-  }
-
-  countDown({ key, ttl, operation }: LatchChange): Promise<number> {
-    return this.counts.ask(key, [ttl, operation.line, operation.number], integerOf);
-  }
-
-  look({ key, owner, queue }: LatchLook): Promise<LatchState | undefined> {
-    return this.looks.ask(key, [queue ? owner : '', this.wakeUps.inbox], stateOf);
-  }
-
-  async leave({ key, owner }: Tenancy): Promise<void> {
-    await this.leaves.ask(key, [owner], isYes);
-  }
+export function countDownLatchDriver(connection: RedisConnection, wakeUps: RedisWakeUps): LatchDriver {
+  const sets = new RedisScript(connection, lua('count-down-latch/try-set-count'), keyAlone, isYes);
+  const counts = new RedisScript(connection, lua('count-down-latch/count-down'), keyAlone, integerOf);
+  const looks = new RedisScript(connection, lua('count-down-latch/look'), keyAlone, stateOf);
+  const leaves = new RedisScript(connection, lua('count-down-latch/leave'), keyAlone, isYes, { mayBeLate: true });
+  return {
+    wakeUps,
+    trySetCount: ({ key, ttl, operation: { line, number }, count }) => sets.ask(key, [ttl, line, number, count]),
+    countDown: ({ key, ttl, operation: { line, number } }) => counts.ask(key, [ttl, line, number]),
+    look: ({ key, owner, queue }) => looks.ask(key, [queue ? owner : '', wakeUps.inbox]),
+    leave: async ({ key, owner }) => void (await leaves.ask(key, [owner])),
+  };
 }
 
 function stateOf(reply: unknown): LatchState | undefined {

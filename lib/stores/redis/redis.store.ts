@@ -1,12 +1,12 @@
 import { HOUR } from '../../core/util/clock.js';
 import type { Inspector } from '../../core/store/inspector.js';
 import { renewable, supportedBy, type LockStore } from '../../core/store/lock-store.js';
-import { RedisCountDownLatchDriver } from './count-down-latch.driver.js';
-import { RedisMutexDriver } from './mutex.driver.js';
+import { countDownLatchDriver } from './count-down-latch.driver.js';
+import { mutexDriver } from './mutex.driver.js';
 import { clientsOf } from './connection/own.client.js';
 import type { RedisClient } from './connection/redis.client.js';
 import { RedisConnection } from './connection/redis.connection.js';
-import { RedisUptime } from './scripts/redis.uptime.js';
+import { uptimeOf } from './scripts/redis.uptime.js';
 import { checkStoreOptions, type RedisStoreOptions } from './connection/redis.options.js';
 import { RedisWakeUps } from './waiting/redis.wakeups.js';
 import { sharingDrivers } from './sharing.driver.js';
@@ -33,13 +33,12 @@ function storeOf(options: RedisStoreOptions): LockStore {
   // A WAIT delays all that is sent over the same connection.
   const acked = replicaAcks > 0 ? open(replicaAcks) : connection;
   const sharing = sharingDrivers(connection, acked, fenceTimeout, wakeUps);
-  const uptime = new RedisUptime(connection);
   return {
     name: 'redis',
     requestTimeout,
-    mutex: new RedisMutexDriver(connection, acked, fenceTimeout, wakeUps),
+    mutex: mutexDriver(connection, acked, fenceTimeout, wakeUps),
     ...sharing,
-    countDownLatch: new RedisCountDownLatchDriver(connection, wakeUps),
+    countDownLatch: countDownLatchDriver(connection, wakeUps),
     inspector: loadedInspector(async () => {
       const { RedisInspector } = await import('./operate/redis.inspector.js');
       return new RedisInspector(connection, sharing.semaphore);
@@ -52,7 +51,7 @@ function storeOf(options: RedisStoreOptions): LockStore {
       connection.breakListeners.add(listener);
       return () => connection.breakListeners.delete(listener);
     },
-    remembers: () => uptime.remembers(),
+    remembers: uptimeOf(connection),
     supports(feature) {
       return supportedBy(this, feature);
     },

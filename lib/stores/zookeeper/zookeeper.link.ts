@@ -62,7 +62,7 @@ export class ZookeeperLink {
     for (const { scheme, auth: text } of auth) client.addAuthInfo(scheme, Buffer.from(text));
     const link = new ZookeeperLink(client, broke);
     link.limit = after(SESSION, () => broke(link)).unref();
-    link.mend((client as unknown as { connectionManager: Inside }).connectionManager, timeout);
+    link.mend((client as typeof client & { readonly connectionManager: Inside }).connectionManager, timeout);
     client.connect();
     return link;
   }

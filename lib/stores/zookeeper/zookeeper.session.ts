@@ -17,7 +17,7 @@ import {
 import { ZookeeperLink } from './zookeeper.link.js';
 
 /** Where ZooKeeper is, and what is ours there. */
-export interface Place {
+export interface Target {
   /** `undefined`: a client of our own is used, which connects to the hosts. */
   readonly client: ZookeeperClient | undefined;
   readonly hosts: string;
@@ -46,7 +46,7 @@ export class ZookeeperSession {
   private readonly listeners = new Set<() => void>();
 
   constructor(
-    readonly place: Place,
+    readonly target: Target,
     readonly requestTimeout: number,
   ) {}
 
@@ -95,7 +95,7 @@ export class ZookeeperSession {
   }
 
   create(path: string, data: string, mode: number): Promise<unknown> {
-    return this.ask<[string]>((client, done) => client.create(path, Buffer.from(data), this.place.acl, mode, done));
+    return this.ask<[string]>((client, done) => client.create(path, Buffer.from(data), this.target.acl, mode, done));
   }
 
   /** Makes a node, and those above it. If it is there, it stays as it is. From below: a user may have no rights above. */
@@ -147,7 +147,7 @@ export class ZookeeperSession {
   }
 
   private async open(): Promise<ZookeeperLink> {
-    const { client, hosts, auth } = this.place;
+    const { client, hosts, auth } = this.target;
     const broke = (link: ZookeeperLink): void => (client ? this.broke() : this.drop(link));
     try {
       const link = client ? new ZookeeperLink(client, broke) : await ZookeeperLink.open(hosts, auth, this.requestTimeout, broke);
@@ -161,7 +161,7 @@ export class ZookeeperSession {
 
   /** A client of our own is replaced. One that is lent stays. */
   private drop(link: ZookeeperLink): void {
-    if (this.link !== link || this.place.client) return;
+    if (this.link !== link || this.target.client) return;
     this.link = this.opening = undefined;
     void link.end();
     this.broke();
@@ -172,7 +172,7 @@ export class ZookeeperSession {
   }
 
   private late(problem: string, isUnsent = false): StoreError {
-    const advice = this.place.client ? ' The client is yours: connect it, and make another if its session has expired.' : '';
+    const advice = this.target.client ? ' The client is yours: connect it, and make another if its session has expired.' : '';
     return new StoreError(`ZooKeeper ${problem} within ${this.requestTimeout} ms.${advice}`, { transient: true, isUnsent });
   }
 }

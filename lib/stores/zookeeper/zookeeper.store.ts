@@ -25,7 +25,7 @@ export interface ZookeeperStoreOptions {
 
 /** Below the node in the connection string. */
 const ROOT = '/nestjs-distributed-lock';
-const PLACE = /^([^\s:/,@]+(?::\d{1,5})?(?:,[^\s:/,@]+(?::\d{1,5})?)*)((?:\/(?!\.{1,2}(?:\/|$))[^/\s]+)*)\/?$/;
+const TARGET = /^([^\s:/,@]+(?::\d{1,5})?(?:,[^\s:/,@]+(?::\d{1,5})?)*)((?:\/(?!\.{1,2}(?:\/|$))[^/\s]+)*)\/?$/;
 
 const listOf =
   (isOne: (each: Partial<ZookeeperAuth & Acl[number]>) => boolean, what: string): Check =>
@@ -55,11 +55,11 @@ export function zookeeperStore(options: ZookeeperStoreOptions): LockStore {
   checkOneOf(options, 'zookeeperStore', ['connectionString', 'client']);
   if (client && typeof client.transaction !== 'function') throw wrong('"client" must be one of node-zookeeper-client: createClient(…).');
   if (client && auth.length > 0) throw wrong('"auth" goes with "connectionString". Call client.addAuthInfo().');
-  const [, hosts, node = ''] = PLACE.exec(connectionString ?? 'client') ?? [];
+  const [, hosts, node = ''] = TARGET.exec(connectionString ?? 'client') ?? [];
   // The text may have a password in an unexpected place.
   if (hosts === undefined) {
     throw wrong('"connectionString" is hosts and a node, such as zk-1:2181,zk-2:2181/shop. It has no scheme, no user and no IPv6 address.');
   }
-  const place = { client, hosts, root: node + ROOT, auth, acl };
-  return renewable(() => recordStore(observedTable(new ZookeeperTable(new ZookeeperSession(place, requestTimeout)))));
+  const target = { client, hosts, root: node + ROOT, auth, acl };
+  return renewable(() => recordStore(observedTable(new ZookeeperTable(new ZookeeperSession(target, requestTimeout)))));
 }

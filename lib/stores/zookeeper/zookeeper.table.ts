@@ -19,7 +19,7 @@ interface Row extends CasRow {
 /** Records in ZooKeeper, a node for each key. A change is a transaction, with its messages. */
 export class ZookeeperTable implements CasTable {
   readonly name = 'zookeeper';
-  readonly place: string | undefined;
+  readonly storeId: string | undefined;
   readonly wakeUps: ZookeeperWakeUps;
   readonly doctor: StoreDoctor = {
     checks: async () => (await import('./operate/zookeeper.doctor.js')).zookeeperChecks(this.session),
@@ -27,9 +27,9 @@ export class ZookeeperTable implements CasTable {
   private readonly rows: string;
 
   constructor(private readonly session: ZookeeperSession) {
-    const { client, hosts, root } = session.place;
+    const { client, hosts, root } = session.target;
     // Where the user's client connects to is not known.
-    this.place = client ? undefined : `zookeeper ${hosts} ${root}`;
+    this.storeId = client ? undefined : `zookeeper ${hosts} ${root}`;
     this.rows = `${root}/r`;
     this.wakeUps = new ZookeeperWakeUps(session);
   }
@@ -139,7 +139,7 @@ export class ZookeeperTable implements CasTable {
 
   /** @param number the version that must be there; `undefined`: there must be no node. A new one has version 1, as the client takes 0 for any. */
   private steps(path: string, life: string, text: string, number: number | undefined): Step[] {
-    const { acl } = this.session.place;
+    const { acl } = this.session.target;
     const lifePath = `${path}/${life}`;
     const write: Step = (transaction) => transaction.setData(path, Buffer.from(`${life} ${text}`), number ?? -1);
     if (number !== undefined) return [(transaction) => transaction.check(lifePath, -1), write];

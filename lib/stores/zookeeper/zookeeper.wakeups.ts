@@ -22,7 +22,7 @@ export class ZookeeperWakeUps extends Inbox implements RecordWakeUps {
 
   constructor(private readonly session: ZookeeperSession) {
     super('ZooKeeper', session.requestTimeout, 'permit its user to read, write, create and delete the nodes of locks');
-    this.inboxes = `${session.place.root}/i`;
+    this.inboxes = `${session.target.root}/i`;
     this.path = `${this.inboxes}/${this.inbox}`;
     this.bus = new TopicBus({
       connection: this.inbox,
@@ -34,7 +34,7 @@ export class ZookeeperWakeUps extends Inbox implements RecordWakeUps {
 
   /** The step that sends a message. It fails if the inbox is not there any more. */
   send(inbox: string, text: string): Step {
-    return (transaction) => transaction.create(`${this.inboxes}/${inbox}/-`, Buffer.from(text), this.session.place.acl, SEQUENTIAL);
+    return (transaction) => transaction.create(`${this.inboxes}/${inbox}/-`, Buffer.from(text), this.session.target.acl, SEQUENTIAL);
   }
 
   /** Sends a message to the inbox of each process that listens to the topic. */

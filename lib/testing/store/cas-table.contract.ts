@@ -1,8 +1,8 @@
 import type { CasTable } from '../../stores/records/observed/cas.table.js';
 import { type RecordTable, TOUCH, VOID } from '../../stores/records/record.table.js';
-import { casChangesContract } from './cas-table.changes.contract.js';
 import { casCountContract } from './cas-table.count.contract.js';
 import { tableOpener } from './open-tables.js';
+import { tableChangesContract } from './record-table.changes.contract.js';
 import { tableClientsContract } from './record-table.clients.contract.js';
 import { type TableContractOptions, tableMessagesContract, tableTextsContract } from './record-table.contract.js';
 import { describe, runBy } from './runner.js';
@@ -26,7 +26,7 @@ export function casTableContract(
   runBy(runner);
   describe(`a table that compares and sets on ${name}`, () => {
     const setting = tableOpener(() => untimed(makeTable()), false);
-    casChangesContract(setting, sweep);
+    tableChangesContract(setting, sweep);
     tableClientsContract(setting);
     tableTextsContract(setting, !without.includes('keys'));
     if (!without.includes('wakeUps')) tableMessagesContract(setting);

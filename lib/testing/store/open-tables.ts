@@ -17,6 +17,8 @@ export interface TableOpener {
   changeOf(change: Partial<Change>): Change;
   /** The fence that a row must have: of a table that keeps one. */
   fenced(fence: number): { fence?: number };
+  /** Whether the table has a clock, and a fence in each row. */
+  readonly isTimed: boolean;
   /** The table and the key of the test. */
   readonly table: RecordTable;
   readonly key: string;
@@ -33,7 +35,7 @@ export const newKey = (): string => `table:${process.pid}:${++keys}`;
 /**
  * Call it inside a `describe`. Each test has a table and a key of its own.
  *
- * @param isTimed whether the table has a clock, and a fence in each row.
+ * @param isTimed as {@link TableOpener.isTimed}.
  */
 export function tableOpener(makeTable: () => RecordTable, isTimed = true): TableOpener {
   const opened: RecordTable[] = [];
@@ -73,6 +75,7 @@ export function tableOpener(makeTable: () => RecordTable, isTimed = true): Table
   }
 
   return {
+    isTimed,
     open,
     newKey,
     changeOf,

@@ -2,7 +2,7 @@ import { type Found, type RecordTable, VOID } from '../../stores/records/record.
 import { eventually } from './eventually.js';
 import { FREE, tableOpener, type TableOpener } from './open-tables.js';
 import { tableChangesContract } from './record-table.changes.contract.js';
-import { tableBatchContract, tableClientsContract } from './record-table.clients.contract.js';
+import { tableClientsContract } from './record-table.clients.contract.js';
 import { describe, expect, it, runBy, type TestRunner } from './runner.js';
 
 /** Options of the contracts of tables. */
@@ -33,7 +33,6 @@ export function recordTableContract(
   describe(`a table of records on ${name}`, () => {
     const setting = tableOpener(makeTable);
     tableChangesContract(setting, sweep);
-    tableBatchContract(setting);
     tableClientsContract(setting);
     tableTextsContract(setting, !without.includes('keys'));
     if (!without.includes('wakeUps')) tableMessagesContract(setting);

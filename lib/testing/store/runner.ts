@@ -31,7 +31,7 @@ const TIME_LIMIT = 120_000;
 const NEEDED = ['describe', 'it', 'beforeEach', 'afterEach', 'expect'] as const;
 
 /** A test file has one runner. */
-let current = globalThis as unknown as TestRunner;
+let current: TestRunner = globalThis as typeof globalThis & TestRunner;
 
 /**
  * Each contract begins with it.

@@ -3,15 +3,9 @@ import { edited, indentAt, type Insertion, nodesOf, parse, type TypeScript, Unus
 
 /** The stores to choose from, each with the package of its client, and the variable that holds its address. */
 export const STORES = {
-  redis: { client: 'ioredis', range: '^5.3.0 || ^6.0.0', url: 'REDIS_URL', local: 'redis://localhost:6379', more: [] },
-  postgres: { client: 'pg', range: '^8.7.0', url: 'DATABASE_URL', local: 'postgres://localhost:5432/shop', more: ["schema: 'create'"] },
-  mysql: {
-    client: 'mysql2',
-    range: '^2.3.3 || ^3.0.0',
-    url: 'DATABASE_URL',
-    local: 'mysql://localhost:3306/shop',
-    more: ["schema: 'create'"],
-  },
+  redis: { client: 'ioredis', range: '^5.3.0 || ^6.0.0', url: 'REDIS_URL', more: [] },
+  postgres: { client: 'pg', range: '^8.7.0', url: 'DATABASE_URL', more: ["schema: 'create'"] },
+  mysql: { client: 'mysql2', range: '^2.3.3 || ^3.0.0', url: 'DATABASE_URL', more: ["schema: 'create'"] },
   memory: undefined,
 };
 export type StoreName = keyof typeof STORES;
@@ -20,6 +14,8 @@ export interface Setup {
   store: StoreName;
   /** The option `namespace`. */
   namespace?: string;
+  /** Whether the module has a `ConfigModule`: then its service says where the server is. */
+  hasConfig?: boolean;
 }
 
 interface Style {
@@ -37,8 +33,11 @@ const FILTER = '{ provide: APP_FILTER, useClass: LockExceptionFilter }';
  *
  * @throws {Unusual} if it is not clear where they belong.
  */
-export function addLockModule(typescript: TypeScript, source: string, setup: Setup, className?: string): string {
-  const imported = edited(source, missingImports(typescript, parse(typescript, source), setup));
+export function addLockModule(typescript: TypeScript, source: string, wanted: Setup, className?: string): string {
+  const file = parse(typescript, source);
+  const hasConfig = STORES[wanted.store] !== undefined && importedNames(typescript, file).has('ConfigModule');
+  const setup = { ...wanted, hasConfig };
+  const imported = edited(source, missingImports(typescript, file, setup));
   const filtered = addElement(typescript, imported, 'providers', () => FILTER, className);
   return addElement(typescript, filtered, 'imports', (style, indent) => moduleCall(setup, style, indent), className);
 }
@@ -56,8 +55,9 @@ export function hasModuleClass(typescript: TypeScript, source: string, className
   return moduleClasses(typescript, parse(typescript, source)).some(({ name }) => name?.text === className);
 }
 
-function namesFrom({ store }: Setup): Record<string, string[]> {
+function namesFrom({ store, hasConfig }: Setup): Record<string, string[]> {
   return {
+    ...(hasConfig && { '@nestjs/config': ['ConfigService'] }),
     '@nestjs/core': ['APP_FILTER'],
     [PACKAGE]: ['DistributedLockModule', 'LockExceptionFilter'],
     [`${PACKAGE}/${store}`]: [`${store}Store`],
@@ -71,24 +71,27 @@ function importOf(names: string[], path: string, { quote, end, unit }: Style): s
   return line.length <= 80 ? line : `import {${names.map((name) => `\n${unit}${name},`).join('')}\n} ${from}`;
 }
 
-function moduleCall({ store, namespace }: Setup, { quote, unit }: Style, indent: string): string {
+function moduleCall({ store, namespace, hasConfig }: Setup, { quote, unit }: Style, indent: string): string {
   const server = STORES[store];
-  const options = server ? [`url: process.env.${server.url} ?? '${server.local}'`, ...server.more] : [];
-  const call = [
-    `${store}Store(`,
-    ...(server ? ['{', ...options.map((option) => `\n${unit}${unit}${option},`), `\n${unit}}`] : []),
-    ')',
-  ].join('');
-  const lines = [`store: ${call}`, ...(namespace === undefined ? [] : [`namespace: '${namespace}'`])];
-  const text = `DistributedLockModule.forRoot({${lines.map((line) => `\n${unit}${line},`).join('')}\n})`;
-  return text.replaceAll("'", quote).replaceAll('\n', `\n${indent}`);
+  // Without the variable the app does not start: an address of the developer's machine would be used in production.
+  const url = hasConfig ? `config.getOrThrow<string>('${server?.url}')` : `process.env.${server?.url}!`;
+  const options = server ? [`url: ${url}`, ...server.more] : [];
+  const argument = server ? `{${linesOf(options, unit)}\n}` : '';
+  const fields = linesOf([`store: ${store}Store(${argument})`, ...(namespace === undefined ? [] : [`namespace: '${namespace}'`])], unit);
+  const ofConfig = ['imports: [ConfigModule]', 'inject: [ConfigService]', `useFactory: (config: ConfigService) => ({${fields}\n})`];
+  const call = hasConfig ? `forRootAsync({${linesOf(ofConfig, unit)}\n})` : `forRoot({${fields}\n})`;
+  return `DistributedLockModule.${call}`.replaceAll("'", quote).replaceAll('\n', `\n${indent}`);
+}
+
+/** Each on a line of its own, further in. */
+function linesOf(parts: readonly string[], unit: string): string {
+  return parts.map((part) => `\n${part},`.replaceAll('\n', `\n${unit}`)).join('');
 }
 
 function missingImports(typescript: TypeScript, file: ts.SourceFile, setup: Setup): Insertion[] {
-  const imports = file.statements.filter((statement) => typescript.isImportDeclaration(statement));
-  const last = imports.at(-1);
+  const last = importsOf(typescript, file).at(-1);
   if (!last) throw new Unusual('it has no imports');
-  const known = new Set(imports.flatMap(({ importClause }) => localNames(typescript, importClause)));
+  const known = importedNames(typescript, file);
   const style = styleOf(typescript, file);
   const lines = Object.entries(namesFrom(setup))
     .map(([path, names]) => ({ path, names: names.filter((name) => !known.has(name)) }))
@@ -98,13 +101,17 @@ function missingImports(typescript: TypeScript, file: ts.SourceFile, setup: Setu
   return [{ at, text: lines.map((line) => `\n${line}`).join('') }];
 }
 
-function localNames(typescript: TypeScript, clause: ts.ImportClause | undefined): string[] {
-  const bindings = clause?.namedBindings;
-  return bindings && typescript.isNamedImports(bindings) ? bindings.elements.map(({ name }) => name.text) : [];
+function importsOf(typescript: TypeScript, { statements }: ts.SourceFile): ts.ImportDeclaration[] {
+  return statements.filter((statement) => typescript.isImportDeclaration(statement));
+}
+
+function importedNames(typescript: TypeScript, file: ts.SourceFile): Set<string> {
+  const bindings = importsOf(typescript, file).flatMap(({ importClause }) => importClause?.namedBindings ?? []);
+  return new Set(bindings.flatMap((each) => (typescript.isNamedImports(each) ? each.elements.map(({ name }) => name.text) : [])));
 }
 
 function styleOf(typescript: TypeScript, file: ts.SourceFile): Style {
-  const last = file.statements.filter((statement) => typescript.isImportDeclaration(statement)).at(-1);
+  const last = importsOf(typescript, file).at(-1);
   const unit = /^(\t| +)\S/m.exec(file.text.replace(/\/\*[\s\S]*?\*\//g, ''))?.[1] ?? '  ';
   return { quote: last?.moduleSpecifier.getText()[0] ?? "'", end: !last || last.getText().endsWith(';') ? ';' : '', unit };
 }

@@ -4,7 +4,7 @@ import type { HistoryWriter } from '../history/writer.js';
 import type { Stage } from '../stores/store.js';
 import type { FromWorker, WorkerOrder } from '../worker/order.js';
 
-export interface SlotOptions extends Omit<WorkerOrder, 'id' | 'seed' | 'place' | 'resource'> {
+export interface SlotOptions extends Omit<WorkerOrder, 'id' | 'seed' | 'target' | 'resource'> {
   index: number;
   seed: string;
   env?: NodeJS.ProcessEnv;
@@ -40,7 +40,7 @@ export class Slot {
       ...order,
       id: name,
       seed: `${seed}/${name}`,
-      place: this.stage.place(index),
+      target: this.stage.target(index),
       resource: this.resource.connection,
     };
     const child = await forkChild<FromWorker>('test/chaos/worker/worker.ts', { args: [JSON.stringify(whole)], env });

@@ -15,7 +15,7 @@ export interface MixedLoad {
 /** The callers of a chaos worker, of these kinds of lock, over these locks. Nobody reads their history. */
 export function startMixedLoad(seed: string, kinds: Kind[], folder: string, resource: Redis, all: readonly Locks[]): MixedLoad {
   const stopping = new AbortController();
-  const order = { id: 'w0.1', seed, folder, kinds, store: 'redis', place: {}, resource: { path: '' } };
+  const order = { id: 'w0.1', seed, folder, kinds, store: 'redis', target: {}, resource: { path: '' } };
   const history = new HistoryWriter('/dev/null', 'soak');
   const stores = all.map((locks) => ({ locks, requestTimeout: locks.store.requestTimeout }));
   const context = new Context(order, new Random(seed), history, stores, resource, new FencedCounter(resource), stopping.signal);

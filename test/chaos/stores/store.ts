@@ -17,7 +17,7 @@ export interface OpenedStore {
 
 export interface WorkerModule {
   /** @param breakTable given to a store of records only: makes its table a broken one */
-  open(place: unknown, random: Random, breakTable?: (table: RecordTable) => RecordTable): OpenedStore;
+  open(target: unknown, random: Random, breakTable?: (table: RecordTable) => RecordTable): OpenedStore;
 }
 
 export interface StageOptions {
@@ -43,7 +43,7 @@ export interface Stage {
   /** what can happen to its servers */
   readonly faults: readonly Fault[];
   /** where the worker of this slot finds the store; JSON */
-  place(slot: number): unknown;
+  target(slot: number): unknown;
   /** one for each slot, where the store is asked by TCP */
   readonly proxies: readonly TcpProxy[];
   /** what a request contains that changes something, or may do so */

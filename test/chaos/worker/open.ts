@@ -22,7 +22,7 @@ export interface Opened {
 export async function openStores(order: WorkerOrder, random: Random, history: HistoryWriter): Promise<Opened> {
   const { open } = await stores[order.store]!.worker();
   const broken = order.break === undefined ? undefined : breakOf(order.break);
-  const opened = Array.from({ length: random.int(1, 2) }, (_, i) => open(order.place, random.fork(i), broken?.wrapTable));
+  const opened = Array.from({ length: random.int(1, 2) }, (_, i) => open(order.target, random.fork(i), broken?.wrapTable));
   const all = opened.map(({ store, detail = '' }) => {
     history.write({ e: 'event', name: 'opened', key: '', detail: `${detail} with a requestTimeout of ${store.requestTimeout} ms` });
     const locks = new Locks(broken?.wrap?.(store) ?? store, {

@@ -11,7 +11,7 @@ export interface WorkerOrder {
   kinds: Kind[];
   /** a name of `stores.ts`, and where that store is for this worker */
   store: string;
-  place: unknown;
+  target: unknown;
   /** the server that no fault touches */
   resource: RedisConnection;
   /** a name of `breaks.ts` */

@@ -48,7 +48,7 @@ describe('a key whose holder is gone', () => {
   });
   afterAll(() => server.stop());
 
-  /** A process of its own: what stores at the same place of one process have seen, they have seen together. */
+  /** A process of its own: what stores of one process that have the same id have seen, they have seen together. */
   let processes = 0;
   const another = (): string[] => [`${server.url}${' '.repeat(++processes)}`];
   const ttl = 3000;

@@ -5,8 +5,7 @@ import { LockConfigError, type LockLogger, Locks, type StoreError } from 'nestjs
 import { mysqlSchema, mysqlStore, type MysqlStoreOptions } from 'nestjs-distributed-lock/mysql';
 import { MysqlClient } from '../../../lib/stores/mysql/mysql.client.js';
 import { storeErrorOf } from '../../../lib/stores/mysql/mysql.errors.js';
-import { quoted } from '../../../lib/stores/mysql/mysql.schema.js';
-import { MysqlTable } from '../../../lib/stores/mysql/mysql.table.js';
+import { MysqlTable, quoted } from '../../../lib/stores/mysql/mysql.table.js';
 import { type Change, type Found, RecordSweep, VOID } from '../../../lib/stores/records/record.table.js';
 import { eventually } from '../../support/eventually.js';
 import { mariadbUrl, startMariadb, type MariadbServer } from '../../support/mariadb-server.js';

@@ -255,7 +255,7 @@ it.each([
   ['for its key', tenancy],
   ['for its queue lock', queueLockOf(tenancy)],
 ])(
-  'listens for an owner until a member has answered the last request %s: without it, the member does not find its place',
+  'listens for an owner until a member has answered the last request %s: without it, the member does not find its entry',
   async (_, asked) => {
     const stopped: string[] = [];
     const inbox = { isOpen: true, listen: (owner: string) => () => void stopped.push(owner) } as unknown as WakeUps;

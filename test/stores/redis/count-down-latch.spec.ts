@@ -1,11 +1,10 @@
 import { LockAbortedError, LockLostError, StoreError } from 'nestjs-distributed-lock/core';
 import { createHash } from 'node:crypto';
-import { scripts } from '../../../lib/stores/redis/scripts/lua.scripts.js';
 import { rejection } from '../../support/rejection.js';
 import { eventually } from '../../support/eventually.js';
 import { startRedis, type RedisServer } from '../../support/redis-server.js';
 import type { LatchMessage } from './latch.child.js';
-import { useRedis } from './setting.js';
+import { latchScripts, useRedis } from './setting.js';
 import { killSubscribers } from './waiting.js';
 
 const KEY = 'imports';
@@ -19,7 +18,7 @@ const waitersOf = async (key: string, redis = setting.redis) => (await redis.hke
 const noted = (key: string, count: number, redis = setting.redis): Promise<boolean> =>
   eventually(async () => (await waitersOf(key, redis)).length === count, { every: 5 });
 /** The name by which the server knows a script. */
-const shaOf = (verb: keyof typeof scripts.latch): string => createHash('sha1').update(scripts.latch[verb]).digest('hex');
+const shaOf = (verb: keyof typeof latchScripts): string => createHash('sha1').update(latchScripts[verb]).digest('hex');
 
 describe('a wake-up that is lost', () => {
   const kill = () => killSubscribers(setting);
@@ -46,7 +45,7 @@ describe('a request for a latch that is done, while its reply is lost', () => {
   const patient = { waitTimeout: 60_000, retryInterval: 50 };
   // So that each request is one command.
   beforeEach(async () => {
-    for (const source of Object.values(scripts.latch)) await setting.redis.script('LOAD', source);
+    for (const source of Object.values(latchScripts)) await setting.redis.script('LOAD', source);
   });
 
   it.each(['silence', 'reset'] as const)('in a %s, is repeated and done once (G6)', async (then) => {

@@ -169,7 +169,7 @@ describe.each([MUTEX, WRITE_LOCK, SEMAPHORE_OF_ONE])('a fair waiter for a $name'
 
   const acquire = (locks: Locks, options: object = fair) => kind.lockOf(locks, KEY).acquire(options);
 
-  /** One after the other these queue; resolves when the last one has its place. */
+  /** One after the other these queue; resolves when the last one has its entry. */
   async function line(stores: readonly Locks[], options: object = fair) {
     const order: number[] = [];
     const calls: Promise<unknown>[] = [];

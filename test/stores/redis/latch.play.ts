@@ -1,12 +1,11 @@
 import fc from 'fast-check';
 import type { Redis } from 'ioredis';
-import { scripts } from '../../../lib/stores/redis/scripts/lua.scripts.js';
 import { LatchModel } from './latch.model.js';
 import type { StepOf } from './lease.play.js';
 import { crashes, PROCESSES, repeats, series, type Disturbance } from './model.steps.js';
 import type { Caller } from './queue.model.js';
 import { playsLikeItsModel, ScriptPlay, type Ear, type Parts } from './script.play.js';
-import type { Setting } from './setting.js';
+import { latchScripts, type Setting } from './setting.js';
 
 const KEY = 'latch';
 const WAITERS: readonly Caller[] = PROCESSES.flatMap((inbox) => [1, 2].map((number) => ({ inbox, owner: `${inbox}/${number}` })));
@@ -48,7 +47,7 @@ class LatchPlay extends ScriptPlay<LatchModel, OwnStep> {
   }
 
   protected async play(step: OwnStep): Promise<void> {
-    if (step.type !== 'expire') return this.send(scripts.latch[step.type], this[step.type](step as never));
+    if (step.type !== 'expire') return this.send(latchScripts[step.type], this[step.type](step as never));
     if (await this.redis.pexpire(KEY, 1)) while (await this.redis.exists(KEY));
     this.model.expire();
   }

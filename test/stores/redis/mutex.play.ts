@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import type { Redis } from 'ioredis';
-import { leaseScripts } from '../../../lib/stores/redis/scripts/lua.scripts.js';
+import { lua } from '../../../lib/stores/redis/scripts/redis.script.js';
 import { type EntryOf, keysOf, LeasePlay, OFFER, repliesOf, type StepOf } from './lease.play.js';
 import { MutexModel, type ExpectedReply } from './mutex.model.js';
 import { leaseSteps, series, type AcquireStep, type Disturbance, type LeaseStep } from './model.steps.js';
@@ -33,7 +33,6 @@ const steps = series<OwnStep | Disturbance>(
   ...common,
 );
 
-const scripts = leaseScripts(3_600_000).mutex;
 const STRANGER = 'a stranger';
 
 class MutexPlay extends LeasePlay<Key, MutexModel, OwnStep> {
@@ -59,7 +58,7 @@ class MutexPlay extends LeasePlay<Key, MutexModel, OwnStep> {
       if (isOurs) await this.redis.del(step.key);
       if (isOurs) this.model.vanish(step.key);
       this.believing.get(step.key)!.delete(STRANGER);
-    } else await this.send(scripts[step.type], this[step.type](step as never));
+    } else await this.send(lua(`mutex/${step.type}`, 3_600_000), this[step.type](step as never));
   }
 
   private acquire({ batch }: StepOf<OwnStep, 'acquire'>): Parts {

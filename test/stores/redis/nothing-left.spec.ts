@@ -24,8 +24,7 @@ interface Internals {
   readonly runtime: { readonly running: Record<'acquire' | 'body' | 'cleanUp', number>; readonly onChange: unknown[] };
   readonly store: LockStore & {
     mutex: {
-      wakeUps: { listeners: Sized; entries: { byOwner: Sized } };
-      requests: { connection: { requests: { open: Sized }; unsent: Sized } };
+      wakeUps: { listeners: Sized; entries: { byOwner: Sized }; redis: { requests: { open: Sized }; unsent: Sized } };
     };
   };
 }
@@ -33,8 +32,7 @@ interface Internals {
 /** How much is remembered, by what remembers it. */
 function memory(locks: Locks): Record<string, number> {
   const { queues, runtime, store } = locks['engine'] as unknown as Internals;
-  const { wakeUps, requests } = store.mutex;
-  const { connection } = requests;
+  const { wakeUps } = store.mutex;
   return {
     'local queues': queues.all.length,
     leases: heldBy(locks) + runtime.running.body,
@@ -42,7 +40,7 @@ function memory(locks: Locks): Record<string, number> {
     acquires: runtime.running.acquire + runtime.onChange.length,
     'queue entries': wakeUps.entries.byOwner.size,
     'wake-ups': wakeUps.listeners.size,
-    requests: connection.requests.open.size + connection.unsent.size,
+    requests: wakeUps.redis.requests.open.size + wakeUps.redis.unsent.size,
   };
 }
 

@@ -5,7 +5,7 @@ export interface Caller {
   readonly inbox: string;
 }
 
-/** Places of the queue among which those are found that are told when an offer ends. */
+/** Entries of the queue among which those are found that are told when an offer ends. */
 const NEXT = 8;
 
 /** What those who wait for a key are told: written from the protocol's description. */

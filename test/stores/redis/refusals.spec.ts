@@ -3,7 +3,7 @@ import { LockConfigError, StoreError, type Lock, type Locks } from 'nestjs-distr
 import { mkdirSync, rmSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { dirname, join } from 'node:path';
-import { leaseScripts } from '../../../lib/stores/redis/scripts/lua.scripts.js';
+import { lua } from '../../../lib/stores/redis/scripts/redis.script.js';
 import { rejection } from '../../support/rejection.js';
 import { eventually } from '../../support/eventually.js';
 import { read } from '../../support/markdown.js';
@@ -140,7 +140,7 @@ describe('a server that is not the master any more', () => {
     await setting.redis.replicaof('127.0.0.1', 1);
     const keys = script === 'acquire' ? [KEY, `{${KEY}}:fence`, `{${KEY}}:queue`] : [KEY, `{${KEY}}:queue`];
     const args = script === 'acquire' ? ['owner', 1000] : ['owner'];
-    await expect(setting.redis.eval(leaseScripts(1000).mutex[script], keys.length, ...keys, ...args)).rejects.toThrow(/^READONLY/);
+    await expect(setting.redis.eval(lua(`mutex/${script}`, 1000), keys.length, ...keys, ...args)).rejects.toThrow(/^READONLY/);
   });
 
   it("has a store's own client begin one new connection, however many requests are refused, and leave no listener behind (G7)", async () => {

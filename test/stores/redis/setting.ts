@@ -2,7 +2,7 @@ import type { Redis, RedisOptions } from 'ioredis';
 import { Locks, type Lease, type LockStore, type LocksOptions } from 'nestjs-distributed-lock/core';
 import { redisStore, type RedisStoreOptions } from 'nestjs-distributed-lock/redis';
 import { createHash } from 'node:crypto';
-import { leaseScripts } from '../../../lib/stores/redis/scripts/lua.scripts.js';
+import { lua } from '../../../lib/stores/redis/scripts/redis.script.js';
 import { forkChild, type Child, type ChildMessage } from '../../support/child.js';
 import { startRedis, type RedisServer, type StartRedisOptions } from '../../support/redis-server.js';
 import { storeOver } from '../../support/redis-clients.js';
@@ -87,20 +87,28 @@ export function useRedis(options?: StartRedisOptions): Setting {
 
 /** The client that a store uses, of ioredis or like one. */
 export function clientOf({ store }: { store: LockStore }): Redis {
-  return (store.mutex as unknown as { requests: { connection: { client: Redis } } }).requests.connection.client;
+  return (store.mutex.wakeUps as unknown as { redis: { client: Redis } }).redis.client;
 }
 
-/** As a store sends them by default. */
-const scripts = leaseScripts(3_600_000).mutex;
+export const latchScripts = {
+  trySetCount: lua('count-down-latch/try-set-count'),
+  countDown: lua('count-down-latch/count-down'),
+  look: lua('count-down-latch/look'),
+  leave: lua('count-down-latch/leave'),
+};
+
+const VERBS = ['acquire', 'release', 'renew', 'extend', 'adopt', 'check'] as const;
+/** As a store sends it by default. */
+const sourceOf = (verb: (typeof VERBS)[number]): string => lua(`mutex/${verb}`, 3_600_000);
 
 /** The name by which the server knows a script of the mutex. */
 export function shaOf(verb: 'acquire' | 'renew' | 'release'): string {
-  return createHash('sha1').update(scripts[verb]).digest('hex');
+  return createHash('sha1').update(sourceOf(verb)).digest('hex');
 }
 
 /** So that each request is one command, and none is asked again with the script's text. */
-export async function loadScripts(redis: Redis, verbs = Object.keys(scripts) as (keyof typeof scripts)[]): Promise<void> {
-  for (const verb of verbs) await redis.script('LOAD', scripts[verb]);
+export async function loadScripts(redis: Redis, verbs: readonly (typeof VERBS)[number][] = VERBS): Promise<void> {
+  for (const verb of verbs) await redis.script('LOAD', sourceOf(verb));
 }
 
 /** What the server has refused to users since ACL LOG RESET: commands, keys and channels. */

@@ -20,7 +20,7 @@ interface Holding {
   readonly ttl: number;
 }
 
-interface Place {
+interface Entry {
   readonly caller: Caller;
   readonly count: number;
   readonly rank: 0 | 1;
@@ -31,7 +31,7 @@ export type ExpectedReply = 'granted' | { ttl: number; ahead: number; holders: r
 export class SharedLock {
   permits = WHOLE;
   readonly holders = new Map<string, Holding>();
-  queue: Place[] = [];
+  queue: Entry[] = [];
 
   taken(except = ''): number {
     return [...this.holders].reduce((sum, [owner, { count }]) => sum + (owner === except ? 0 : count), 0);

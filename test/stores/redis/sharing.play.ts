@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import type { Redis } from 'ioredis';
-import { leaseScripts } from '../../../lib/stores/redis/scripts/lua.scripts.js';
+import { lua } from '../../../lib/stores/redis/scripts/redis.script.js';
 import { type EntryOf, keysOf, LeasePlay, OFFER, repliesOf, type StepOf } from './lease.play.js';
 import { CALLERS, LATE, LATE_WITHOUT, leaseSteps, series, type AcquireStep, type Disturbance, type LeaseStep } from './model.steps.js';
 import { type Caller } from './queue.model.js';
@@ -48,8 +48,6 @@ const stepsWith = (permits: fc.Arbitrary<number>) =>
 /** The number of permits never changes, or all the time. */
 const steps = fc.oneof(stepsWith(fc.constant(3)), stepsWith(fc.constantFrom(3, 3, 3, 4, 5)));
 
-const scripts = leaseScripts(3_600_000).sharing;
-
 class SharingPlay extends LeasePlay<Key, SharingModel, OwnStep> {
   /** The largest number of permits that was asked with: who was offered his when there were more may keep it when there are fewer. */
   private readonly most = new Map<string, number>();
@@ -69,7 +67,7 @@ class SharingPlay extends LeasePlay<Key, SharingModel, OwnStep> {
   }
 
   protected async play(step: OwnStep): Promise<void> {
-    if (step.type !== 'expire') return this.send(scripts[step.type], this[step.type](step as never));
+    if (step.type !== 'expire') return this.send(lua(`sharing/${step.type}`, 3_600_000), this[step.type](step as never));
     const holders = [...this.model.at(step.key).holders.keys()];
     for (const holder of step.all ? holders : holders.slice(step.which, step.which + 1)) await this.expire(step.key, holder);
   }

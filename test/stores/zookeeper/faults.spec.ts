@@ -237,8 +237,8 @@ it('a message to a process that has ended does not keep a change from being made
 });
 
 it('what is no message in an inbox is dropped, and its owner is woken by the next one', async () => {
-  const place = `${direct}/garbage`;
-  const [holder, waiter] = [open({ connectionString: place }), open({ connectionString: place })];
+  const connectionString = `${direct}/garbage`;
+  const [holder, waiter] = [open({ connectionString }), open({ connectionString })];
   await handOver(holder, waiter, 'hand-over');
   const session = sessionAt('/garbage');
   const inboxes = await session.children('/garbage/nestjs-distributed-lock/i');

@@ -24,7 +24,7 @@ export function etcdChecks(client: EtcdClient, prefix: string): Promise<DoctorCh
     throw ((await statuses)[0] as PromiseRejectedResult).reason;
   };
   return checksOf({
-    async place() {
+    async location() {
       // From 3.5.28 on, only a user with the role `root` may ask for the status, until a later version.
       await answered().catch(() => client.ask('/v3/kv/range', { key: Buffer.from(prefix).toString('base64'), count_only: true }));
       return { seen: `at ${[...client.endpoints].sort().join(', ')}, prefix ${JSON.stringify(prefix)}` };

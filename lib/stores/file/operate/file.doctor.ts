@@ -20,7 +20,7 @@ const REMOTE = new Map([
 /** @param given what the user calls the directory. */
 export function fileChecks(directory: string, given: string, typeOf = remoteType): Promise<DoctorCheck[]> {
   return checksOf({
-    async place() {
+    async location() {
       await typeOf(directory);
       return { seen: `in ${directory}` };
     },

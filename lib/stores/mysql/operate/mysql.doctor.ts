@@ -18,7 +18,7 @@ export function mysqlChecks(client: MysqlClient, table: string): Promise<DoctorC
     return row.map(String);
   };
   return checksOf({
-    async place() {
+    async location() {
       const [[database] = []] = await ask('SELECT DATABASE()');
       const { host = 'localhost', port = 3306, socketPath } = client.address;
       return { seen: `at ${socketPath ?? addressOf(host, port)}${typeof database === 'string' ? `/${database}` : ''}, table ${table}` };

@@ -17,7 +17,7 @@ const TABLE = `SELECT t.oid::bigint AS oid, c.relpersistence AS persistence,
   FROM (SELECT to_regclass($1::text)::oid AS oid) t LEFT JOIN pg_class c ON c.oid = t.oid`;
 const REPLICAS = 'SELECT state, sync_state FROM pg_stat_replication';
 /** A server may be behind a pooler or a socket: then it says another address, or none. */
-const PLACE = `SELECT current_database() AS database, host(inet_server_addr()) AS host, inet_server_port() AS port,
+const LOCATION = `SELECT current_database() AS database, host(inet_server_addr()) AS host, inet_server_port() AS port,
   (SELECT relnamespace::regnamespace::text FROM pg_class WHERE oid = to_regclass($1::text)) AS schema`;
 
 /**
@@ -37,7 +37,7 @@ export function postgresChecks(
   // Only those of the app are of any number.
   const isShared = connection.atOnce === undefined;
   return checksOf({
-    place: async () => ({ seen: placeOf(statements, await one(PLACE, statements.table), await connection.clientBeside?.()) }),
+    location: async () => ({ seen: locationOf(statements, await one(LOCATION, statements.table), await connection.clientBeside?.()) }),
     version: async () => versionFinding('PostgreSQL', String((await server)['version']).split(' ')[0]!, OLDEST),
     async role() {
       const { standby, readonly } = await server;
@@ -78,7 +78,7 @@ export function postgresChecks(
 }
 
 /** @param client of which only the address is read. Without it, the address is that by which the server knows itself. */
-function placeOf({ table }: PostgresStatements, { database, schema, ...server }: Row, client: PostgresClient | undefined): string {
+function locationOf({ table }: PostgresStatements, { database, schema, ...server }: Row, client: PostgresClient | undefined): string {
   const { host, port } = client ?? (server as { readonly host: string | null; readonly port: number });
   const address = host ? (host.startsWith('/') ? host : addressOf(host, port ?? 5432)) : 'localhost';
   const isQualified = table.includes('.') || typeof schema !== 'string';

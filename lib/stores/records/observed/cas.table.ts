@@ -32,8 +32,8 @@ export type CasFound = (
 
 /** A store that compares and sets, and has no clock: what {@link observedTable} needs. */
 export interface CasTable extends Omit<RecordTable, 'exchange' | 'observedTime'> {
-  /** Names the store and the place of the rows in it: what one table of this process has seen there, the others have seen, too. Default: no others. */
-  readonly place?: string;
+  /** Names the store, and where in it the rows are: what one table of this process has seen there, the others have seen, too. Default: no others. */
+  readonly storeId?: string;
   /**
    * Calls back when another store may answer from now on, because a connection broke; or with the name of the store that has answered, before each answer
    * is given.

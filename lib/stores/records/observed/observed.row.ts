@@ -1,4 +1,4 @@
-import { QUEUE_LIFE, type KeyRecord } from '../record.work.js';
+import { QUEUE_LIFE, type Hold, type KeyRecord } from '../record.work.js';
 import type { CasRow } from './cas.table.js';
 import type { Observations, Stamp } from './observations.js';
 
@@ -9,30 +9,47 @@ interface Row {
   readonly fence: number;
 }
 
-/** Replaces each end of a record. Each has its length and the name of the request that set it beside it. */
-function replaceEnds(record: KeyRecord, replace: (end: number, ttl: number, stamp: string) => number): void {
+/** An end in a record, with its length and the name of the request that set it. */
+interface End {
+  readonly at: number | null;
+  readonly ttl: number;
+  readonly stamp: string;
+  readonly set: (at: number) => void;
+}
+
+/**
+ * | record | ends | their length |
+ * |---|---|---|
+ * | a lock | of each hold | its `ttl` |
+ * | a lock with a queue | of the queue | the same for all |
+ * | a latch | its own, and that of the last operation of each line | its `ttl` |
+ */
+function endsOf(record: KeyRecord): End[] {
   if (record.kind === 'count-down latch') {
-    record.endsAt = replace(record.endsAt, record.ttl, record.stamp!);
-    for (const [name, [number, reply, end, ttl, stamp]] of Object.entries(record.lines)) {
-      record.lines[name] = [number, reply, replace(end, ttl!, stamp!), ttl!, stamp!];
-    }
-    return;
+    const { lines } = record;
+    const ofLines = Object.entries(lines).map(([name, [number, reply, at, ttl, stamp]]): End => {
+      return { at, ttl: ttl!, stamp: stamp!, set: (end) => (lines[name] = [number, reply, end, ttl!, stamp!]) };
+    });
+    return [endOf(record), ...ofLines];
   }
-  for (const hold of record.holds) hold.endsAt = replace(hold.endsAt, hold.ttl, hold.stamp!);
-  if (record.queue.length > 0) record.queueEndsAt = replace(record.queueEndsAt, QUEUE_LIFE, record.queueStamp!);
+  const ends = record.holds.map(endOf);
+  const { queue, queueEndsAt, queueStamp } = record;
+  if (queue.length > 0) ends.push({ at: queueEndsAt, ttl: QUEUE_LIFE, stamp: queueStamp!, set: (at) => (record.queueEndsAt = at) });
+  return ends;
+}
+
+function endOf(of: Pick<Hold, 'endsAt' | 'ttl' | 'stamp'>): End {
+  return { at: of.endsAt, ttl: of.ttl, stamp: of.stamp!, set: (at) => (of.endsAt = at) };
 }
 
 /** @param text a record whose ends are times of this process. */
 export function rowOf(key: string, text: string | null, fence: number, seen: Observations): { text: string; stamps: readonly Stamp[] } {
-  const stamps: Stamp[] = [];
   const record = text === null ? null : (JSON.parse(text) as KeyRecord);
-  if (record) {
-    replaceEnds(record, (_end, _ttl, stamp) => {
-      const revision = seen.revisionOf(key, stamp);
-      stamps.push([stamp, revision]);
-      return revision ?? NaN;
-    });
-  }
+  const stamps = (record ? endsOf(record) : []).map(({ stamp, set }): Stamp => {
+    const revision = seen.revisionOf(key, stamp);
+    set(revision ?? NaN);
+    return [stamp, revision];
+  });
   return { text: JSON.stringify({ record, fence } satisfies Row), stamps };
 }
 
@@ -44,23 +61,20 @@ export function rowOf(key: string, text: string | null, fence: number, seen: Obs
 export function recordIn(key: string, { text, revision }: CasRow, seen: Observations): { record: string | null; fence: number } {
   const { record, fence } = JSON.parse(text) as Row;
   if (!record) return { record, fence };
-  const stamps: Stamp[] = [];
-  replaceEnds(record, (end: number | null, _ttl, stamp) => {
-    stamps.push([stamp, end ?? revision]);
-    return NaN;
-  });
-  const sights = seen.see(key, stamps);
-  replaceEnds(record, (_end, ttl, stamp) => sights.get(stamp)!.time + ttl);
+  const ends = endsOf(record);
+  const sights = seen.see(
+    key,
+    ends.map(({ stamp, at }) => [stamp, at ?? revision]),
+  );
+  for (const { stamp, ttl, set } of ends) set(sights.get(stamp)!.time + ttl);
   return { record: JSON.stringify(record), fence };
 }
 
 /** Milliseconds of the longest lease in a row; `Infinity`: it is not valid. */
 export function longestIn(text: string): number {
-  let longest = 0;
   try {
     const { record } = JSON.parse(text) as Row;
-    if (record) replaceEnds(record, (_end, ttl) => (longest = Math.max(longest, ttl)));
-    return longest;
+    return Math.max(0, ...(record ? endsOf(record) : []).map(({ ttl }) => ttl));
   } catch {
     return Infinity;
   }

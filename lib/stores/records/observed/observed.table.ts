@@ -14,8 +14,8 @@ const TICK = 1000;
 const IDLE_TICK = 10_000;
 const IDLE_AFTER = 60_000;
 
-/** The observations of this process at each place, as long as a table is open there: another store may answer after that. */
-const places = new Map<string, Observations>();
+/** The observations of this process of each store, as long as a table is open there: another one may answer after that. */
+const observationsOf = new Map<string, Observations>();
 /** Names this process among all. */
 const PROCESS = randomBytes(9).toString('base64url');
 let stamps = 0;
@@ -26,9 +26,9 @@ let stamps = 0;
  * others, if their clocks differ by less than 1 % in speed. It is how the leaders of Kubernetes are elected (client-go, `leaderelection`).
  */
 export function observedTable(table: CasTable): RecordTable {
-  const { name, requestTimeout, atOnce, wakeUps, bus, doctor, place } = table;
-  const seen = (place !== undefined && places.get(place)) || new Observations();
-  if (place !== undefined) places.set(place, seen);
+  const { name, requestTimeout, atOnce, wakeUps, bus, doctor, storeId } = table;
+  const seen = (storeId !== undefined && observationsOf.get(storeId)) || new Observations();
+  if (storeId !== undefined) observationsOf.set(storeId, seen);
   seen.tables++;
   const observed = new ObservedTable(table, seen);
   return {
@@ -39,7 +39,7 @@ export function observedTable(table: CasTable): RecordTable {
     onWarning: table.onWarning && ((listener) => table.onWarning!(listener)),
     note: table.note && ((line) => table.note!(line)),
     close() {
-      if (observed.close() && --seen.tables === 0 && place !== undefined) places.delete(place);
+      if (observed.close() && --seen.tables === 0 && storeId !== undefined) observationsOf.delete(storeId);
       return table.close();
     },
   };

@@ -20,7 +20,19 @@ interface ServerFacts {
   silentSince?: number | undefined;
 }
 
-/** Sends requests over a client of ours: each is answered or rejected in time, and nothing is queued for a server that is away. */
+/**
+ * Sends requests over a client of ours: each is answered or rejected in time, and nothing is queued for a server that is away.
+ *
+ * | what happens to a request | what becomes of it |
+ * |---|---|
+ * | the client is not connected, or the store is closed | it waits, and makes it connect; it fails |
+ * | the connection is in another database | it fails; but what may be late is sent |
+ * | it is answered | that is the answer |
+ * | the server does not know its script | it is sent once more, whole |
+ * | it is refused | it fails; by a node of a Cluster that was taken for one server: later acquires are not sent either |
+ * | its connection breaks, or its node leaves the Cluster | it fails: what was done is unknown |
+ * | its time is over | it fails; if nothing was answered for so long, the connection is ended |
+ */
 export class RedisConnection {
   readonly keyPrefix: string;
   readonly scripts: ScriptSender;

@@ -84,6 +84,15 @@ class RedisPipelines implements ScriptSender {
     client.off('close', broke);
   }
 
+  /**
+   * A Cluster client follows the redirection of a single command only.
+   *
+   * | the node answers | with `replicas` | without |
+   * |---|---|---|
+   * | MOVED: the slot is elsewhere, which the client knows from now on | it is sent alone, to be asked again | it is sent alone |
+   * | ASK: the slot moves, and the key has gone before | to the next node, whose replicas are to have it; alone, if the client does not know that yet | it is sent alone |
+   * | anything else | that is the answer | that is the answer |
+   */
   private async sendTogether(entries: readonly Entry[]): Promise<void> {
     const { client, replicas } = this;
     const [first] = entries;
@@ -91,25 +100,24 @@ class RedisPipelines implements ScriptSender {
     // The client would send it when it is connected again, which may be too late.
     if (!isReady(client)) throw new StoreError('The connection to Redis broke before the request was sent.', { transient: true });
     if (replicas === 0 && entries.length === 1) return first.resolve(this.sendAlone(first));
-    const answers = await this.exec(client, entries);
     const moving = new Map<string, Entry[]>();
-    entries.forEach((entry, index) => {
+    const answers = await this.exec(client, entries);
+    for (const [index, entry] of entries.entries()) {
       const { failure } = answers[index]!;
       const [, kind, address = ''] = (client.isCluster && REDIRECTION.exec(failure?.message ?? '')) || [];
-      // A Cluster client follows the redirection of a single command only. One that has moved is known to be elsewhere from now on.
-      if (kind === 'ASK' && replicas > 0) moving.set(address, [...(moving.get(address) ?? []), entry]);
-      else if (kind !== undefined) entry.resolve(this.sendAfter(entry));
-      else settle(entry, answers[index]!);
-    });
-    await Promise.all([...moving].map(([address, some]) => this.sendTo(address, some)));
+      if (kind === undefined) settle(entry, answers[index]!);
+      else if (kind === 'ASK' && replicas > 0) moving.set(address, [...(moving.get(address) ?? []), entry]);
+      else entry.resolve(this.sendAfter(entry));
+    }
+    await Promise.all([...moving].map(([address, some]) => this.sendTo(nodeAt(client, address), some)));
   }
 
-  /** To the node to which a slot moves: its replicas are to have what it is asked. One that the client did not know, it knows then. */
-  private async sendTo(address: string, entries: readonly Entry[]): Promise<void> {
-    const node = nodeAt(this.client, address);
-    if (!node || !entries.every(({ request }) => request.list)) return entries.forEach((entry) => entry.resolve(this.sendAfter(entry)));
-    const answers = await this.exec(node, entries, true);
-    entries.forEach((entry, index) => settle(entry, answers[index]!));
+  private async sendTo(node: RedisClient | undefined, entries: readonly Entry[]): Promise<void> {
+    const answers = node && entries.every(({ request }) => request.list) ? await this.exec(node, entries, true) : undefined;
+    for (const [index, entry] of entries.entries()) {
+      if (answers) settle(entry, answers[index]!);
+      else entry.resolve(this.sendAfter(entry));
+    }
   }
 
   private async exec(to: RedisClient, entries: readonly Entry[], isAsking = false): Promise<Answer[]> {

@@ -1,4 +1,4 @@
--- Fencing tokens, for the scripts that give them. A fence is the last token of a key. It is kept for FENCE_TIMEOUT ms at least, which stands before.
+-- Fencing tokens, for the scripts that give them. A fence is the last token of a key. It is kept for FENCE_TIMEOUT ms at least, a constant of the store.
 local time = redis.call('TIME')
 -- Microseconds fit a double until 2255. Tokens begin there, so that they grow also where the last one was lost.
 local micros = time[1] * 1000000 + time[2]

@@ -42,7 +42,7 @@ type Listener = (...args: unknown[]) => void;
 const TAKEN = 'socket username password credentialsProvider name database keyPrefix disableClientInfo clientInfoTag'.split(' ');
 
 export function overNodeRedis(client: NodeRedisClient, connectTimeout: number): RedisClient {
-  return new NodeRedisAdapter(client as unknown as PlainClient, connectTimeout);
+  return new NodeRedisAdapter(client as NodeRedisClient & PlainClient, connectTimeout);
 }
 
 /**

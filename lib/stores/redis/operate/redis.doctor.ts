@@ -9,7 +9,7 @@ import { OF_CLUSTER, OF_REPLICA } from '../connection/redis.errors.js';
 const OLDEST = '7.0';
 /** Locks do not work on a version before this. */
 const OLDEST_USABLE = '5.0';
-/** Nodes that are listed as the place of the locks. */
+/** Nodes that are listed in the location of the locks. */
 const MOST_LISTED = 6;
 const WORST_FIRST = ['bad', 'unknown', 'warn', 'ok'];
 
@@ -20,12 +20,12 @@ export async function redisChecks(connection: RedisConnection): Promise<DoctorCh
   // A Cluster client knows its nodes once it is connected.
   if (client.isCluster) await answer.catch(() => undefined);
   const masters = (client.isCluster && client.nodes?.('master')) || [];
-  const place = checksOf({ place: () => answer.then(() => ({ seen: placeOf(connection, masters) })) });
-  return (await Promise.all([place, checksOfAll(connection, masters)])).flat();
+  const location = checksOf({ location: () => answer.then(() => ({ seen: locationOf(connection, masters) })) });
+  return (await Promise.all([location, checksOfAll(connection, masters)])).flat();
 }
 
 /** Where the store looks for its keys: what two processes must have in common. It has no user and no password. */
-function placeOf({ client: { options }, keyPrefix }: RedisConnection, masters: readonly RedisClient[]): string {
+function locationOf({ client: { options }, keyPrefix }: RedisConnection, masters: readonly RedisClient[]): string {
   const { host = 'localhost', port = 6379, path, sentinels, name, db = 0 } = options;
   const prefix = keyPrefix && `, keyPrefix ${JSON.stringify(keyPrefix)}`;
   const listed = (all: readonly ClientOptions[]): string => {

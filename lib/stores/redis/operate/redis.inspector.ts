@@ -3,12 +3,10 @@ import { keptBy, ownerOf, partsOf } from '../../../core/model/owner.js';
 import type { HolderState, Inspector, KeyState, SeizeRequest, WaiterState } from '../../../core/store/inspector.js';
 import type { LeaseDriver } from '../../../core/store/lease-driver.js';
 import { HOUR, idle } from '../../../core/util/clock.js';
-import { scripts } from '../scripts/lua.scripts.js';
 import type { RedisClient } from '../connection/redis.client.js';
 import type { RedisConnection } from '../connection/redis.connection.js';
-import { globOf, lockOfName, withFenceAndQueue } from '../redis.keys.js';
-import { integerOf, isYes, listOf, millisecondsOf, textOf } from '../redis.replies.js';
-import { RedisScript } from '../scripts/redis.script.js';
+import { globOf, integerOf, isYes, listOf, lockOfName, millisecondsOf, textOf, withFenceAndQueue } from '../redis.values.js';
+import { lua, RedisScript } from '../scripts/redis.script.js';
 
 const WHOLE = 1_000_000_000;
 /** Added to the score of a queue entry of rank 1. */
@@ -24,22 +22,22 @@ const AUDIT_TIME = 30 * 24 * HOUR;
 
 /** Shows and frees the keys of one Redis. */
 export class RedisInspector implements Inspector {
-  private readonly looks: RedisScript;
-  private readonly seizures: RedisScript;
+  private readonly looks: RedisScript<KeyState>;
+  private readonly seizures: RedisScript<boolean>;
 
   /** @param sharing a driver of locks that several hold. */
   constructor(
     private readonly connection: RedisConnection,
     private readonly sharing: LeaseDriver,
   ) {
-    this.looks = new RedisScript(connection, scripts.look, { keysOf: withFenceAndQueue, largest: 64 });
-    this.seizures = new RedisScript(connection, scripts.seize, { keysOf: withFenceAndQueue });
+    this.looks = new RedisScript(connection, lua('inspect/look'), withFenceAndQueue, stateOf, { largest: 64 });
+    this.seizures = new RedisScript(connection, lua('inspect/seize'), withFenceAndQueue, isYes);
   }
 
   inspect(keys: readonly string[]): Promise<KeyState[]> {
     // What cannot be a lock throws here, before any request is made.
     for (const key of keys) withFenceAndQueue(key, this.connection.keyPrefix);
-    const states = keys.map((key) => this.looks.add(key, [], (reply) => stateOf(key, reply)));
+    const states = keys.map((key) => this.looks.add(key, []));
     this.looks.flush();
     return Promise.all(states);
   }
@@ -62,7 +60,7 @@ export class RedisInspector implements Inspector {
   }
 
   async seize({ key, kind, owner, phase, token, keepFor }: SeizeRequest): Promise<boolean> {
-    if (kind === 'mutex') return this.seizures.ask(key, [owner, token ?? '', keepFor], isYes);
+    if (kind === 'mutex') return this.seizures.ask(key, [owner, token ?? '', keepFor]);
     // An owner is one tenure, which nobody else can have by now.
     const share = phase === 'kept' ? { key, owner: keptBy(owner), keepFor: 0 } : { key, owner, keepFor };
     return (await this.sharing.release(share)) === 'released';
@@ -85,7 +83,7 @@ export class RedisInspector implements Inspector {
   }
 }
 
-function stateOf(key: string, reply: unknown): KeyState {
+function stateOf(reply: unknown, key: string): KeyState {
   const [now, type, left, token, body, count, entries, inboxes] = listOf(reply, 8);
   const at = integerOf(now);
   const remaining = millisecondsOf(left) < 0 ? null : millisecondsOf(left);

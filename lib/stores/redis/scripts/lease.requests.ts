@@ -8,13 +8,24 @@ import type {
   Tenancy,
 } from '../../../core/store/lease-driver.js';
 import { now } from '../../../core/util/clock.js';
-import { scripts, type LeaseScripts } from './lua.scripts.js';
 import type { RedisConnection } from '../connection/redis.connection.js';
-import { keyBeside, withFenceAndQueue, withQueue } from '../redis.keys.js';
-import type { QueueEntries } from '../waiting/queue.entries.js';
+import {
+  integerOf,
+  isYes,
+  keyAlone,
+  keyBeside,
+  listOf,
+  millisecondsOf,
+  textOf,
+  unexpected,
+  withFenceAndQueue,
+  withQueue,
+} from '../redis.values.js';
 import type { RedisWakeUps } from '../waiting/redis.wakeups.js';
-import { integerOf, isYes, listOf, millisecondsOf, textOf, unexpected } from '../redis.replies.js';
-import { RedisScript, type Argument } from './redis.script.js';
+import { lua, RedisScript, type Argument } from './redis.script.js';
+
+type ReleaseReply = 'released' | 'lost';
+type RenewReply = 'renewed' | 'lost';
 
 /** Locks that are acquired or released in one request: a fraction of a millisecond's work of the server. */
 const LARGEST_BATCH = 64;
@@ -27,70 +38,75 @@ const STATES: readonly CheckReply['state'][] = ['held', 'queued', 'taken', 'free
  * released first, since others may want the key.
  */
 export class LeaseRequests {
-  private readonly acquires: RedisScript;
-  private readonly releases: RedisScript;
+  private readonly acquires: RedisScript<AcquireReply>;
+  private readonly releases: RedisScript<ReleaseReply>;
   /** Releases that must not overtake an acquire. */
-  private readonly departures: RedisScript;
-  private readonly renewals: RedisScript;
-  private readonly checks: RedisScript;
-  private readonly fences: RedisScript;
+  private readonly departures: RedisScript<ReleaseReply>;
+  private readonly renewals: RedisScript<RenewReply>;
+  private readonly checks: RedisScript<CheckReply>;
+  private readonly fences: RedisScript<RenewReply>;
   private isFlushing = false;
 
   /** @param acked the connection for what replicas must acknowledge; the same one if there is no such demand. */
   constructor(
-    readonly connection: RedisConnection,
-    readonly acked: RedisConnection,
-    sources: LeaseScripts,
-    readonly fenceTimeout: number,
-    private readonly entries: QueueEntries,
+    private readonly connection: RedisConnection,
+    private readonly acked: RedisConnection,
+    kind: 'mutex' | 'sharing',
+    private readonly fenceTimeout: number,
+    private readonly wakeUps: RedisWakeUps,
   ) {
-    // A late one does no harm: it ends what the owner has, which nobody else can have.
-    const release = { keysOf: withQueue, largest: LARGEST_BATCH, mayBeLate: true };
-    this.acquires = new RedisScript(acked, sources.acquire, { keysOf: withFenceAndQueue, largest: LARGEST_BATCH });
-    this.releases = new RedisScript(connection, sources.release, release);
-    this.departures = acked === connection ? this.releases : new RedisScript(acked, sources.release, release);
-    this.renewals = new RedisScript(acked, sources.renew, { largest: LARGEST_RENEWAL });
-    this.checks = new RedisScript(connection, sources.check, { keysOf: withFenceAndQueue });
-    this.fences = new RedisScript(connection, scripts.keepFences, { largest: LARGEST_RENEWAL });
+    const batch = { largest: LARGEST_BATCH };
+    const renewal = { largest: LARGEST_RENEWAL };
+    this.acquires = new RedisScript(acked, lua(`${kind}/acquire`, fenceTimeout), withFenceAndQueue, acquireReplyOf, batch);
+    const releasesOver = (over: RedisConnection): RedisScript<ReleaseReply> =>
+      // A late one does no harm: it ends what the owner has, which nobody else can have.
+      new RedisScript(over, lua(`${kind}/release`, fenceTimeout), withQueue, releaseReplyOf, { ...batch, mayBeLate: true });
+    this.releases = releasesOver(connection);
+    this.departures = acked === connection ? this.releases : releasesOver(acked);
+    this.renewals = new RedisScript(acked, lua(`${kind}/renew`), keyAlone, renewReplyOf, renewal);
+    this.checks = new RedisScript(connection, lua(`${kind}/check`), withFenceAndQueue, checkReplyOf);
+    this.fences = new RedisScript(connection, lua('mutex/renew'), keyAlone, renewReplyOf, renewal);
+  }
+
+  /** The verbs that are the same for all kinds of lock on Redis: all but how a key is acquired. */
+  get verbs(): Omit<LeaseDriver, 'acquire'> {
+    return {
+      // The scripts forget a queue that nobody asks for after so many milliseconds.
+      queueEntryLifetime: 60_000,
+      wakeUps: this.wakeUps,
+      renew: (batch) => this.renew(batch),
+      release: (request) => this.sendRelease(this.releases, request),
+      leave: async (tenancy) => void (await this.leave(tenancy)),
+      check: ({ key, owner }) => this.checks.ask(key, [owner, this.wakeUps.entries.known(owner)]),
+    };
   }
 
   /** @param args those of the script. A request that yields is sent now, with what was to go at the end of the iteration: others wait for it. */
   acquire({ key, yields }: AcquireRequest, args: Argument[]): Promise<AcquireReply> {
     const misled = this.acked.facts.misled ?? this.connection.facts.misled;
     if (misled) return Promise.reject(misled);
-    if (yields === undefined) {
-      this.flushSoon();
-      return this.acquires.add(key, args, acquireReplyOf);
-    }
-    const reply = this.acquires.add(key, args, yieldReplyOf);
-    this.flush();
+    const reply = this.acquires.add(key, args);
+    if (yields === undefined) this.flushSoon();
+    else this.flush();
     return reply;
   }
 
-  release(request: ReleaseRequest): Promise<'released' | 'lost'> {
-    return this.sendRelease(this.releases, request);
-  }
-
   /** A release that arrives behind each acquire that was sent before. */
-  leave(tenancy: Tenancy): Promise<'released' | 'lost'> {
+  leave(tenancy: Tenancy): Promise<ReleaseReply> {
     return this.sendRelease(this.departures, { ...tenancy, keepFor: 0 });
   }
 
-  renew(batch: readonly RenewRequest[]): readonly Promise<'renewed' | 'lost'>[] {
+  private renew(batch: readonly RenewRequest[]): readonly Promise<RenewReply>[] {
     this.keepFences(batch);
-    const replies = batch.map(({ key, owner, ttl }) => this.renewals.add(key, [owner], renewReplyOf, [ttl]));
+    const replies = batch.map(({ key, owner, ttl }) => this.renewals.add(key, [owner], [ttl]));
     this.renewals.flush();
     return replies;
   }
 
-  check({ key, owner }: Tenancy): Promise<CheckReply> {
-    return this.checks.ask(key, [owner, this.entries.known(owner)], checkReplyOf);
-  }
-
-  private sendRelease(script: RedisScript, { key, owner, keepFor }: ReleaseRequest): Promise<'released' | 'lost'> {
+  private sendRelease(script: RedisScript<ReleaseReply>, { key, owner, keepFor }: ReleaseRequest): Promise<ReleaseReply> {
     this.flushSoon();
-    const entry = this.entries.known(owner);
-    return script.add(key, [keepFor === 0 && entry === '' ? owner : `${owner}\n${keepFor}\n${entry}`], releaseReplyOf);
+    const entry = this.wakeUps.entries.known(owner);
+    return script.add(key, [keepFor === 0 && entry === '' ? owner : `${owner}\n${keepFor}\n${entry}`]);
   }
 
   /**
@@ -103,7 +119,7 @@ export class LeaseRequests {
     for (const { key, ttl } of batch) {
       if (Math.floor(time / period) === Math.floor((time - ttl) / period)) continue;
       const fence = keyBeside(key, 'fence', this.connection.keyPrefix);
-      this.fences.add(fence, [''], renewReplyOf, [Math.max(this.fenceTimeout, 2 * ttl)]).catch(() => undefined);
+      this.fences.add(fence, [''], [Math.max(this.fenceTimeout, 2 * ttl)]).catch(() => undefined);
     }
     this.fences.flush();
   }
@@ -122,51 +138,18 @@ export class LeaseRequests {
   }
 }
 
-/** The common part of all kinds of lock on Redis: all but how a key is acquired. */
-export abstract class RedisLeaseDriver implements LeaseDriver {
-  /** The scripts forget a queue that nobody asks for after so many milliseconds. */
-  readonly queueEntryLifetime = 60_000;
-
-  constructor(
-    protected readonly requests: LeaseRequests,
-    readonly wakeUps: RedisWakeUps,
-  ) {}
-
-  abstract acquire(request: AcquireRequest): Promise<AcquireReply>;
-
-  renew(batch: readonly RenewRequest[]): readonly Promise<'renewed' | 'lost'>[] {
-    return this.requests.renew(batch);
-  }
-
-  release(request: ReleaseRequest): Promise<'released' | 'lost'> {
-    return this.requests.release(request);
-  }
-
-  async leave({ key, owner }: Tenancy): Promise<void> {
-    await this.requests.leave({ key, owner });
-  }
-
-  check(tenancy: Tenancy): Promise<CheckReply> {
-    return this.requests.check(tenancy);
-  }
-}
-
 function acquireReplyOf(reply: unknown): AcquireReply {
   if (!Array.isArray(reply)) return { granted: true, token: integerOf(reply) };
+  if (reply.length === 2) return { ...acquireReplyOf(reply[1]), yielded: releaseReplyOf(reply[0]) };
   const [remaining, holder, ahead] = listOf(reply, 3);
   return { granted: false, remaining: millisecondsOf(remaining), holder: textOf(holder) || null, ahead: integerOf(ahead) };
 }
 
-function yieldReplyOf(reply: unknown): AcquireReply {
-  const [wasHeld, outcome] = listOf(reply, 2);
-  return { ...acquireReplyOf(outcome), yielded: isYes(wasHeld) ? 'released' : 'lost' };
-}
-
-function releaseReplyOf(reply: unknown): 'released' | 'lost' {
+function releaseReplyOf(reply: unknown): ReleaseReply {
   return isYes(reply) ? 'released' : 'lost';
 }
 
-function renewReplyOf(reply: unknown): 'renewed' | 'lost' {
+function renewReplyOf(reply: unknown): RenewReply {
   return isYes(reply) ? 'renewed' : 'lost';
 }
 

@@ -4,7 +4,7 @@ import type { RedisClient } from '../connection/redis.client.js';
 import { storeErrorOf } from '../connection/redis.errors.js';
 import { Unacknowledged } from '../connection/redis.pipelines.js';
 import type { RedisRequest, ScriptArguments } from '../connection/redis.request.js';
-import { listOf } from '../redis.replies.js';
+import { listOf } from '../redis.values.js';
 import type { RedisScript } from './redis.script.js';
 
 export type Argument = string | number;
@@ -14,7 +14,6 @@ export interface ScriptCall {
   readonly key: string;
   readonly keys: readonly string[];
   readonly args: readonly Argument[];
-  decode(reply: unknown): unknown;
   resolve(result: never): void;
   reject(error: unknown): void;
 }
@@ -53,11 +52,11 @@ export class ScriptRequest extends LinkedEntry<RedisRequest> implements RedisReq
 
   answered(answer: unknown): void {
     const { reply, error } = answer instanceof Unacknowledged ? answer : { reply: answer };
-    const { calls } = this;
-    if (calls.length === 1) return settle(calls[0]!, reply, error);
+    const { script, calls } = this;
+    if (calls.length === 1) return settle(script, calls[0]!, reply, error);
     try {
       const replies = listOf(reply, calls.length);
-      calls.forEach((call, index) => settle(call, replies[index], error));
+      calls.forEach((call, index) => settle(script, call, replies[index], error));
     } catch (problem) {
       this.failed(problem as StoreError);
     }
@@ -75,10 +74,10 @@ export class ScriptRequest extends LinkedEntry<RedisRequest> implements RedisReq
 }
 
 /** @param shortfall too few replicas have what was written for this result. What was refused is known without them. */
-function settle(call: ScriptCall, reply: unknown, shortfall: Unacknowledged['error'] | undefined): void {
+function settle(script: RedisScript, call: ScriptCall, reply: unknown, shortfall: Unacknowledged['error'] | undefined): void {
   try {
     if (reply instanceof Error) throw refusalOf(call.key, storeErrorOf(reply));
-    const result = call.decode(reply);
+    const result = script.resultOf(reply, call.key);
     if (shortfall && result !== 'lost' && (result as { granted?: boolean }).granted !== false) throw shortfall;
     call.resolve(result as never);
   } catch (error) {

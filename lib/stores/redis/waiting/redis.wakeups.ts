@@ -6,8 +6,7 @@ import { TopicBus, type TopicBusOptions } from '../../../core/store/topic-bus.js
 import { storeErrorOf } from '../connection/redis.errors.js';
 import { disconnect, type RedisClient } from '../connection/redis.client.js';
 import type { RedisConnection } from '../connection/redis.connection.js';
-import { keyBeside } from '../redis.keys.js';
-import { integerOf } from '../redis.replies.js';
+import { integerOf, keyBeside } from '../redis.values.js';
 import { QueueEntries } from './queue.entries.js';
 
 const BUS = 'nestjs-distributed-lock:';

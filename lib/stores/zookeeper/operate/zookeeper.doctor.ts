@@ -23,7 +23,7 @@ interface Inside {
 
 /** Examines the members by the word `srvr`, and by their configuration. */
 export function zookeeperChecks(session: ZookeeperSession): Promise<DoctorCheck[]> {
-  const { hosts, client, root } = session.place;
+  const { hosts, client, root } = session.target;
   const members = client ? [] : hosts.split(',');
   const answers = Promise.allSettled(members.map((host) => answerOf(host, session.requestTimeout)));
   const answered = async (): Promise<string[]> => {
@@ -35,7 +35,7 @@ export function zookeeperChecks(session: ZookeeperSession): Promise<DoctorCheck[
     return texts;
   };
   return checksOf({
-    async place() {
+    async location() {
       await session.data(root);
       const { servers, chrootPath = '' } = insideOf(client);
       const addresses = servers?.map(({ host, port }) => addressOf(host, port)) ?? members;
@@ -65,13 +65,13 @@ export function zookeeperChecks(session: ZookeeperSession): Promise<DoctorCheck[
 }
 
 /** The text of a node that is made once. */
-async function ensembleOf(host: string, { place, requestTimeout }: ZookeeperSession): Promise<string | undefined> {
-  const session = new ZookeeperSession({ ...place, hosts: host }, requestTimeout);
-  const path = `${place.root}/id`;
+async function ensembleOf(host: string, { target, requestTimeout }: ZookeeperSession): Promise<string | undefined> {
+  const session = new ZookeeperSession({ ...target, hosts: host }, requestTimeout);
+  const path = `${target.root}/id`;
   try {
     const found = await session.data(path);
     if (found) return found.text;
-    await session.make(place.root);
+    await session.make(target.root);
     // A member that is behind has seen the node after that, also if another one made it.
     await session.create(path, randomUUID(), PERSISTENT).catch((error: unknown) => {
       if (codeOf(error) !== NODE_EXISTS) throw error;

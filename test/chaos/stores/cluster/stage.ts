@@ -6,7 +6,7 @@ import { Admins } from '../redis/admins.js';
 import { leftoversOf } from '../redis/leftovers.js';
 import type { Leftover, Stage, StageOptions } from '../store.js';
 import { clusterFaults } from './faults.js';
-import type { ClusterPlace } from './worker.js';
+import type { ClusterTarget } from './worker.js';
 
 /** ms */
 const NODE_TIMEOUT = 2_000;
@@ -60,7 +60,7 @@ export class ClusterStage implements Stage {
     this.moved.set(slot, to);
   }
 
-  place(): ClusterPlace {
+  target(): ClusterTarget {
     return { nodes: this.cluster.addresses };
   }
 

@@ -3,13 +3,13 @@ import { redisStore } from '../../../../lib/stores/redis/redis.store.js';
 import type { Random } from '../../random.js';
 import type { OpenedStore } from '../store.js';
 
-export interface ClusterPlace {
+export interface ClusterTarget {
   nodes: { host: string; port: number }[];
 }
 
 /** A store over the addresses of the nodes, or over a client that the worker passes. */
-export function open(place: unknown, random: Random): OpenedStore {
-  const { nodes } = place as ClusterPlace;
+export function open(target: unknown, random: Random): OpenedStore {
+  const { nodes } = target as ClusterTarget;
   const requestTimeout = random.pick([300, 600, 1_000]);
   const detail = random.pick(['cluster', 'client']);
   const where = detail === 'cluster' ? { cluster: nodes } : { client: new Cluster(nodes, { lazyConnect: true }) };

@@ -41,7 +41,7 @@ export interface DatabaseStageParts {
   operator: Operator;
   proxies: TcpProxy[];
   /** where a worker finds it, by the port of its proxy */
-  placeAt(port: number): unknown;
+  targetAt(port: number): unknown;
   change: Stage['change'];
 }
 
@@ -66,8 +66,8 @@ export class DatabaseStage implements Stage {
     return this.parts.operator;
   }
 
-  place(slot: number): unknown {
-    return this.parts.placeAt(this.proxies[slot]!.port);
+  target(slot: number): unknown {
+    return this.parts.targetAt(this.proxies[slot]!.port);
   }
 
   async heal(): Promise<void> {

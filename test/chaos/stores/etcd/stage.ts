@@ -3,7 +3,7 @@ import { type Balancer, startBalancer } from '../../../support/balancer.js';
 import { type EtcdServer, moveLeader, startEtcdCluster } from '../../../support/etcd-server.js';
 import type { Fault } from '../../faults/fault.js';
 import { MembersStage } from '../members/stage.js';
-import type { EtcdPlace } from './worker.js';
+import type { EtcdTarget } from './worker.js';
 
 export async function startStage(): Promise<EtcdStage> {
   const members = await startEtcdCluster();
@@ -15,14 +15,14 @@ export async function startStage(): Promise<EtcdStage> {
 /** Every second worker knows the balancer only, the others know the members. */
 class EtcdStage extends MembersStage {
   constructor(
-    private readonly direct: EtcdPlace,
+    private readonly direct: EtcdTarget,
     private readonly balancer: Balancer,
     members: readonly EtcdServer[],
   ) {
-    super({ members, place: direct, store: etcdStore(direct), faults: faultsOf(members, balancer), answers: () => answers(members) });
+    super({ members, target: direct, store: etcdStore(direct), faults: faultsOf(members, balancer), answers: () => answers(members) });
   }
 
-  override place(slot: number): EtcdPlace {
+  override target(slot: number): EtcdTarget {
     return slot % 2 === 0 ? { ...this.direct, endpoints: [this.balancer.url] } : this.direct;
   }
 

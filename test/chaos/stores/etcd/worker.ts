@@ -5,13 +5,13 @@ import { observedTable, recordStore, type RecordTable } from '../../../../lib/st
 import type { Random } from '../../random.js';
 import type { OpenedStore } from '../store.js';
 
-export interface EtcdPlace {
+export interface EtcdTarget {
   endpoints: string[];
   prefix: string;
 }
 
-export function open(place: unknown, random: Random, breakTable?: (table: RecordTable) => RecordTable): OpenedStore {
-  const { endpoints, prefix } = place as EtcdPlace;
+export function open(target: unknown, random: Random, breakTable?: (table: RecordTable) => RecordTable): OpenedStore {
+  const { endpoints, prefix } = target as EtcdTarget;
   const requestTimeout = random.pick([300, 600, 1_000]);
   const store = breakTable
     ? recordStore(breakTable(observedTable(new EtcdTable(new EtcdClient({ endpoints }, requestTimeout), prefix))))

@@ -5,7 +5,7 @@ import { FileTable } from '../../../../lib/stores/file/file.table.js';
 import { leftoversIn, type StoredRecord } from '../records/leftovers.js';
 import type { Leftover, Stage, StageOptions } from '../store.js';
 import { fileFaults } from './faults.js';
-import type { FilePlace } from './worker.js';
+import type { FileTarget } from './worker.js';
 
 /** A directory. There is no server. */
 export class FileStage implements Stage {
@@ -19,7 +19,7 @@ export class FileStage implements Stage {
     for (const name of ['keys', 'inboxes', 'drafts']) mkdirSync(join(this.directory, name));
   }
 
-  place(): FilePlace {
+  target(): FileTarget {
     return { directory: this.directory };
   }
 

@@ -4,12 +4,12 @@ import { recordStore, type RecordTable } from '../../../../lib/stores/records/re
 import type { Random } from '../../random.js';
 import type { OpenedStore } from '../store.js';
 
-export interface FilePlace {
+export interface FileTarget {
   directory: string;
 }
 
-export function open(place: unknown, random: Random, breakTable?: (table: RecordTable) => RecordTable): OpenedStore {
-  const { directory } = place as FilePlace;
+export function open(target: unknown, random: Random, breakTable?: (table: RecordTable) => RecordTable): OpenedStore {
+  const { directory } = target as FileTarget;
   const requestTimeout = random.pick([300, 600, 1_000]);
   const store = breakTable ? recordStore(breakTable(new FileTable(directory, requestTimeout))) : fileStore({ directory, requestTimeout });
   return { store, listeners: () => [], closeLent: async () => undefined };

@@ -13,7 +13,7 @@ export type Member = DatabaseServer & { leads(): Promise<boolean> };
 export interface Ensemble {
   readonly members: readonly Member[];
   /** where a worker finds them; JSON */
-  readonly place: unknown;
+  readonly target: unknown;
   /** as old as the run, so that it knows the age of what is left */
   readonly store: LockStore;
   /** the group of members that are killed and restarted; default: they forget nothing */
@@ -38,8 +38,8 @@ export class MembersStage implements Stage {
     return this.ensemble.members;
   }
 
-  place(_slot: number): unknown {
-    return this.ensemble.place;
+  target(_slot: number): unknown {
+    return this.ensemble.target;
   }
 
   /** The member that leads; any, if there is none. */

@@ -6,7 +6,7 @@ export async function startStage(): Promise<Stage> {
     isShared: false,
     faults: [],
     proxies: [],
-    place: () => ({}),
+    target: () => ({}),
     heal: async () => undefined,
     leftovers: async () => [],
     stop: async () => undefined,

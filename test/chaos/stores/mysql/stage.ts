@@ -6,7 +6,7 @@ import { startProxy, type TcpProxy } from '../../../support/tcp-proxy.js';
 import { DatabaseStage } from '../database/stage.js';
 import type { StageOptions } from '../store.js';
 import { mysqlOperator, setUp, USER } from './operator.js';
-import type { MysqlPlace } from './worker.js';
+import type { MysqlTarget } from './worker.js';
 
 /** A MariaDB on TCP with the table, and a user who may do with it what a worker must. */
 export async function startStage({ slots, random }: StageOptions): Promise<DatabaseStage> {
@@ -19,7 +19,7 @@ export async function startStage({ slots, random }: StageOptions): Promise<Datab
     const jitter = random.fork(`proxy ${slot}`);
     proxies.push(await startProxy({ host: '127.0.0.1', port: server.port! }, () => jitter.next(), MYSQL));
   }
-  const placeAt = (port: number): MysqlPlace => ({ url: `mysql://${USER}@127.0.0.1:${port}/chaos` });
+  const targetAt = (port: number): MysqlTarget => ({ url: `mysql://${USER}@127.0.0.1:${port}/chaos` });
   const change = (request: Buffer): boolean => request.includes('UPDATE') || request.includes('INSERT');
-  return new DatabaseStage({ server, operator: mysqlOperator(server.connection), proxies, placeAt, change });
+  return new DatabaseStage({ server, operator: mysqlOperator(server.connection), proxies, targetAt, change });
 }

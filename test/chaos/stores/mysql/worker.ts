@@ -8,13 +8,13 @@ import { misuse } from '../database/misuse.js';
 import { watchListeners } from '../listeners.js';
 import type { OpenedStore } from '../store.js';
 
-export interface MysqlPlace {
+export interface MysqlTarget {
   url: string;
 }
 
 /** A store over a pool of its own, or over one that the worker lends it. */
-export function open(place: unknown, random: Random, breakTable?: (table: RecordTable) => RecordTable): OpenedStore {
-  const { url } = place as MysqlPlace;
+export function open(target: unknown, random: Random, breakTable?: (table: RecordTable) => RecordTable): OpenedStore {
+  const { url } = target as MysqlTarget;
   const requestTimeout = random.pick([300, 600, 1_000]);
   if (!breakTable && random.chance(0.6)) {
     const max = random.int(2, 4);

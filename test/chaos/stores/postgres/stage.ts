@@ -6,7 +6,7 @@ import { startProxy, type TcpProxy } from '../../../support/tcp-proxy.js';
 import { DatabaseStage } from '../database/stage.js';
 import type { StageOptions } from '../store.js';
 import { postgresOperator, ROLE } from './operator.js';
-import type { PostgresPlace } from './worker.js';
+import type { PostgresTarget } from './worker.js';
 
 /** A server on TCP with the table, and a role that may do with it what a worker must. */
 export async function startStage({ slots, random }: StageOptions): Promise<DatabaseStage> {
@@ -21,7 +21,7 @@ export async function startStage({ slots, random }: StageOptions): Promise<Datab
     const jitter = random.fork(`proxy ${slot}`);
     proxies.push(await startProxy({ port: server.port! }, () => jitter.next(), POSTGRES));
   }
-  const placeAt = (port: number): PostgresPlace => ({ url: postgresUrl({ ...server.connection, port, user: ROLE }) });
+  const targetAt = (port: number): PostgresTarget => ({ url: postgresUrl({ ...server.connection, port, user: ROLE }) });
   // In the names of statements that are prepared, too.
-  return new DatabaseStage({ server, operator: postgresOperator(server.connection), proxies, placeAt, change: 'distributed_lock' });
+  return new DatabaseStage({ server, operator: postgresOperator(server.connection), proxies, targetAt, change: 'distributed_lock' });
 }

@@ -7,13 +7,13 @@ import { type LentConnection, misuse } from '../database/misuse.js';
 import { watchListeners } from '../listeners.js';
 import type { OpenedStore } from '../store.js';
 
-export interface PostgresPlace {
+export interface PostgresTarget {
   url: string;
 }
 
 /** A store over a pool of its own, over one that the worker lends it, or over the `query` of an ORM. */
-export function open(place: unknown, random: Random, breakTable?: (table: RecordTable) => RecordTable): OpenedStore {
-  const { url } = place as PostgresPlace;
+export function open(target: unknown, random: Random, breakTable?: (table: RecordTable) => RecordTable): OpenedStore {
+  const { url } = target as PostgresTarget;
   const requestTimeout = random.pick([300, 600, 1_000]);
   if (breakTable) return own(recordStore(breakTable(openTable({ url, requestTimeout }))));
   const way = random.pick(['url', 'url', 'pool', 'query'] as const);

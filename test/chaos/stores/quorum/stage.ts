@@ -5,7 +5,7 @@ import { Admins } from '../redis/admins.js';
 import { leftoversOf } from '../redis/leftovers.js';
 import type { Leftover, Stage, StageOptions } from '../store.js';
 import { quorumFaults } from './faults.js';
-import { QUARANTINE, type QuorumPlace } from './worker.js';
+import { QUARANTINE, type QuorumTarget } from './worker.js';
 
 const MEMBERS = 3;
 
@@ -27,7 +27,7 @@ export class QuorumStage implements Stage {
     return this.admins.of(member);
   }
 
-  place(slot: number): QuorumPlace {
+  target(slot: number): QuorumTarget {
     const proxied = slot % MEMBERS;
     return { members: this.members.map(({ connection }, index) => (index === proxied ? this.proxies[slot]!.connection : connection)) };
   }

@@ -7,12 +7,12 @@ import type { OpenedStore } from '../store.js';
 /** ms: the longest keyTimeout */
 export const QUARANTINE = 5_000;
 
-export interface QuorumPlace {
+export interface QuorumTarget {
   members: RedisOptions[];
 }
 
-export function open(place: unknown, random: Random): OpenedStore {
-  const { members } = place as QuorumPlace;
+export function open(target: unknown, random: Random): OpenedStore {
+  const { members } = target as QuorumTarget;
   const requestTimeout = random.pick([300, 600, 1_000]);
   const memberTimeout = random.pick([100, 200]);
   const stores = members.map((options) => redisStore({ options, requestTimeout }));

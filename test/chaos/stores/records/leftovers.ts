@@ -27,9 +27,9 @@ function leftoverOf({ key, record: text, endsAt }: StoredRecord, time: number, p
   const holds = record.holds.filter((hold) => hold.endsAt > time);
   if (holds.length > 0) return { key, what: `${key}: held for ${lasts} ms: ${JSON.stringify(holds)}` };
   if (record.queueEndsAt <= time) return undefined;
-  // With an offer that nobody has confirmed in time, all places of that inbox are over.
+  // With an offer that nobody has confirmed in time, all entries of that inbox are over.
   const unconfirmed = record.holds.flatMap(({ token, inbox }) => (token === null ? [inbox] : []));
   const queue = record.queue.filter(({ inbox }) => inbox === '' || !unconfirmed.includes(inbox));
   const owners = queue.map(({ owner }) => owner).filter((owner) => !pidsOfKilled.has(partsOf(owner)?.pid ?? 0));
-  return owners.length === 0 ? undefined : { key, what: `${key}: places of live processes: ${owners.join(' ')}`, owners };
+  return owners.length === 0 ? undefined : { key, what: `${key}: queue entries of live processes: ${owners.join(' ')}`, owners };
 }

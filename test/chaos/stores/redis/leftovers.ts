@@ -16,9 +16,9 @@ async function leftoverOf(redis: Redis, key: string, pidsOfKilled: ReadonlySet<n
   if (/:fence$|:audit$|\bkept:|latch-/.test(key)) return undefined;
   const type = await redis.type(key);
   if (!key.endsWith(':queue')) return { key, what: `${key}: a ${type} for ${left} ms: ${await valueOf(redis, key, type)}` };
-  const places = (await redis.zrange(key, '0', '-1')).filter((place) => !pidsOfKilled.has(pidOf(place)));
-  const owners = places.map((place) => place.split('\n')[0]!);
-  return places.length === 0 ? undefined : { key, what: `${key}: places of live processes: ${JSON.stringify(places)}`, owners };
+  const entries = (await redis.zrange(key, '0', '-1')).filter((entry) => !pidsOfKilled.has(pidOf(entry)));
+  const owners = entries.map((entry) => entry.split('\n')[0]!);
+  return entries.length === 0 ? undefined : { key, what: `${key}: entries of live processes: ${JSON.stringify(entries)}`, owners };
 }
 
 async function valueOf(redis: Redis, key: string, type: string): Promise<string> {

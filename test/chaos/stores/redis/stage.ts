@@ -5,7 +5,7 @@ import type { TcpProxy } from '../../../support/tcp-proxy.js';
 import { Admins } from './admins.js';
 import { redisFaults } from './faults/all.js';
 import { leftoversOf } from './leftovers.js';
-import type { RedisPlace } from './worker.js';
+import type { RedisTarget } from './worker.js';
 import type { Leftover, Stage } from '../store.js';
 
 /** The rights of the workers' user when no fault takes some away. */
@@ -74,7 +74,7 @@ export class RedisStage implements Stage {
     await this.onEach('CONFIG', 'SET', 'min-replicas-to-write', '0');
   }
 
-  place(slot: number): RedisPlace {
+  target(slot: number): RedisTarget {
     const { keyPrefix, sentinel, replicaAcks } = this.parts;
     const options = { username: 'worker', password: 'secret', ...(keyPrefix === '' ? {} : { keyPrefix }) };
     if (!sentinel) return { connection: { ...this.proxies[slot]!.connection, ...options }, replicaAcks };

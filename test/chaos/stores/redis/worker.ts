@@ -4,15 +4,15 @@ import { nodeRedisClient } from '../../../support/redis-clients.js';
 import type { Random } from '../../random.js';
 import type { OpenedStore } from '../store.js';
 
-export interface RedisPlace {
+export interface RedisTarget {
   connection: RedisOptions;
   replicaAcks?: number;
   sentinels?: { name: string; sentinels: { host: string; port: number }[] };
 }
 
 /** A store over options, or over a client of ioredis or node-redis that the worker passes, with RESP 2 or 3. */
-export function open(place: unknown, random: Random): OpenedStore {
-  const { connection, sentinels, replicaAcks = 0 } = place as RedisPlace;
+export function open(target: unknown, random: Random): OpenedStore {
+  const { connection, sentinels, replicaAcks = 0 } = target as RedisTarget;
   const requestTimeout = random.pick([300, 600, 1_000]);
   const options: RedisOptions = { ...connection, protocol: random.pick([2, 3]) };
   if (sentinels) return opened({ ...sentinels, options, requestTimeout });

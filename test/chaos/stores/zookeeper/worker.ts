@@ -5,13 +5,13 @@ import { observedTable, recordStore, type RecordTable } from '../../../../lib/st
 import type { Random } from '../../random.js';
 import type { OpenedStore } from '../store.js';
 
-export interface ZookeeperPlace {
+export interface ZookeeperTarget {
   hosts: string;
   node: string;
 }
 
-export function open(place: unknown, random: Random, breakTable?: (table: RecordTable) => RecordTable): OpenedStore {
-  const { hosts, node } = place as ZookeeperPlace;
+export function open(target: unknown, random: Random, breakTable?: (table: RecordTable) => RecordTable): OpenedStore {
+  const { hosts, node } = target as ZookeeperTarget;
   const requestTimeout = random.pick([300, 600, 1_000]);
   const session = () =>
     new ZookeeperSession({ client: undefined, hosts, root: `${node}/nestjs-distributed-lock`, auth: [], acl: undefined }, requestTimeout);

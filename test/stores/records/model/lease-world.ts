@@ -119,9 +119,9 @@ export class LeaseWorld extends StepWorld<Owner> {
 
   private checkOwner({ id, isOver, isQueued, isWoken, isAsking, process }: Owner, { holds, queue }: LeaseRecord, time: number): void {
     const hold = holds.find(({ owner, endsAt }) => owner === id && endsAt > time);
-    const place = queue.find(({ owner }) => owner === id);
-    if (isOver && (hold || place)) throw new Error(`${id} has ended, and ${hold ? 'has the key' : 'waits'}`);
-    if (hold && place) throw new Error(`${id} waits for what it has`);
+    const entry = queue.find(({ owner }) => owner === id);
+    if (isOver && (hold || entry)) throw new Error(`${id} has ended, and ${hold ? 'has the key' : 'waits'}`);
+    if (hold && entry) throw new Error(`${id} waits for what it has`);
     if (hold && holds.some(({ owner }) => owner === keptBy(id))) throw new Error(`${id} holds the key, and has released it`);
     const mayBeTold = this.processes.some(({ steps, hasFailed, isAlive }) => hasFailed || !isAlive || steps.exchanges.length > 0);
     const isTold = isWoken || isAsking || mayBeTold || !process.isAlive;

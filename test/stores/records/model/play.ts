@@ -22,10 +22,10 @@ const latch = (actors: string, rest: Omit<LatchScenario, 'actors'>): Promise<Exp
 const SCRIPTS = ['AR', 'QR', 'QQR', 'QL', 'QNR', 'QK'];
 const pairs = SCRIPTS.flatMap((one, index) => SCRIPTS.slice(index).map((other) => [one, other] as const));
 
-/** Each pair of scripts. @param places the processes of the two owners. */
-export function pairsHold(places: readonly [number, number]): void {
-  it.each(pairs)(`with %s and %s, in the processes ${places.join(' and ')}`, async (one, other) => {
-    expect((await lease(`${places[0]}${one} ${places[1]}${other}`)).states).toBeGreaterThan(40);
+/** Each pair of scripts. @param processes those of the two owners. */
+export function pairsHold(processes: readonly [number, number]): void {
+  it.each(pairs)(`with %s and %s, in the processes ${processes.join(' and ')}`, async (one, other) => {
+    expect((await lease(`${processes[0]}${one} ${processes[1]}${other}`)).states).toBeGreaterThan(40);
   });
 }
 

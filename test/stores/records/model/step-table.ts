@@ -81,7 +81,7 @@ export class StepTable extends MapTable {
   }
 }
 
-let places = 0;
+let tables = 0;
 
 /** The same for a process that observes the time. */
 export class StepCasTable extends CasMapTable {
@@ -92,7 +92,7 @@ export class StepCasTable extends CasMapTable {
   });
 
   constructor(data: CasMapData) {
-    super(data, { place: `steps ${++places}`, isCounted: false, requestTimeout: 1e9 });
+    super(data, { storeId: `steps ${++tables}`, isCounted: false, requestTimeout: 1e9 });
   }
 
   override exchange(changes: readonly CasChange[]): readonly Promise<CasFound>[] {

@@ -178,8 +178,8 @@ export abstract class StepWorld<A extends Actor> implements World {
     return this;
   }
 
-  protected processAt(place: number): Process {
-    return (this.processes[place] ??= new Process(this.data, this.misfortune.apply));
+  protected processAt(index: number): Process {
+    return (this.processes[index] ??= new Process(this.data, this.misfortune.apply));
   }
 
   /** What it asks for next; `undefined`: nothing. */

@@ -89,12 +89,12 @@ describe('a store that was restored from a copy', () => {
   });
 
   it('is not suspected when a table was closed, over which no answer came: what others have seen stays', async () => {
-    const place = 'shared';
+    const storeId = 'shared';
     const gate = newGate();
     let isSlow = false;
     const beforeCount = (): Promise<void> | undefined =>
       isSlow ? gate.opening.then(() => Promise.reject(new Error('closed'))) : undefined;
-    const [closing, observer, holder] = [counted({ place, beforeCount }), counted({ place }), counted()];
+    const [closing, observer, holder] = [counted({ storeId, beforeCount }), counted({ storeId }), counted()];
     const ttl = 3 * TTL;
     await acquire(holder, 'a', { ttl });
     expect(await acquire(observer, 'b')).toMatchObject(TAKEN);
@@ -143,7 +143,7 @@ describe('a store that was restored from a copy', () => {
   });
 });
 
-describe('another store at the same place', () => {
+describe('another store with the same id', () => {
   /** Its count is as large as that of the first one, which is no proof that it is the same. */
   function becomesAnother(): void {
     data.rows.clear();
@@ -153,8 +153,8 @@ describe('another store at the same place', () => {
     store.semaphore!.acquire({ key: 'key', owner, ttl: TTL, tokens: 1, queue: false, share: { count: 1, permits: 2, rank: 0 } });
 
   it('is not dated by what a store of this process has seen there that was closed', async () => {
-    const place = 'again';
-    const first = counted({ place });
+    const storeId = 'again';
+    const first = counted({ storeId });
     await write(first, 20);
     await passTime(2 * TTL);
     await first.close();
@@ -163,13 +163,13 @@ describe('another store at the same place', () => {
     data.count = 1;
     await acquire(counted(), 'a');
     data.count = count;
-    expect(await acquire(counted({ place }), 'b')).toMatchObject(TAKEN);
+    expect(await acquire(counted({ storeId }), 'b')).toMatchObject(TAKEN);
   });
 
-  it('is noticed by all stores of the place, whichever of them it answers first', async () => {
-    const place = 'noticed';
+  it('is noticed by all tables of the store, whichever of them it answers first', async () => {
+    const storeId = 'noticed';
     data.name = 'first';
-    const [one, two] = [counted({ place }), counted({ place })];
+    const [one, two] = [counted({ storeId }), counted({ storeId })];
     await write(one, 20);
     await acquire(two, 'x', { key: 'other' });
     await passTime(2 * TTL);
@@ -177,7 +177,7 @@ describe('another store at the same place', () => {
     await acquire(counted(), 'a');
     // It was written when the count of this one was small.
     data.rows.set('key', { ...data.rows.get('key')!, revision: 1 });
-    expect(await acquire(counted({ place }), 'b')).toMatchObject(TAKEN);
+    expect(await acquire(counted({ storeId }), 'b')).toMatchObject(TAKEN);
     expect(await acquire(two, 'b')).toMatchObject(TAKEN);
   });
 

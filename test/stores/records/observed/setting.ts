@@ -18,7 +18,7 @@ export let data: CasMapData;
 /** The table of the last process. */
 export let table: CasMapTable;
 let opened: LockStore[];
-let places = 0;
+let stores = 0;
 beforeEach(() => {
   data = new CasMapData();
   opened = [];
@@ -27,7 +27,7 @@ afterEach(() => Promise.all(opened.map((store) => store.close())));
 
 /** Another process. Without a count, unless it is asked for, so that it knows only what it has looked at. */
 export function newProcess(options: CasMapTableOptions = {}): LockStore {
-  table = new CasMapTable(data, { place: `rules ${++places}`, isCounted: false, isWoken: false, ...options });
+  table = new CasMapTable(data, { storeId: `rules ${++stores}`, isCounted: false, isWoken: false, ...options });
   opened.push(recordStore(observedTable(table)));
   return opened.at(-1)!;
 }

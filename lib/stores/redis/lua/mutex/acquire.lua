@@ -1,4 +1,4 @@
--- Takes locks, refreshes those that are their owners' already, or says who has them. Safe to repeat. Behind acquire-free.lua and offer.lua.
+-- Takes locks, refreshes those that are their owners' already, or says who has them. Safe to repeat. Behind acquire-free.lua, ../tokens.lua and offer.lua.
 -- KEYS  for each: lock, fence, queue
 -- ARGV  for each: owner; ttl ms, or, a line each: ttl, tokens to reserve, the smallest that the first may be, owner that gives the lock up in this
 --       step ('': none), entry in the queue ('': none)

@@ -1,4 +1,4 @@
--- Changes the owner of a lock, if the old one has it, and reserves tokens for the new one. Safe to repeat. Behind tokens.lua.
+-- Changes the owner of a lock, if the old one has it, and reserves tokens for the new one. Safe to repeat. Behind ../tokens.lua.
 -- KEYS  1 lock, 2 fence
 -- ARGV  1 owner, 2 the owner that hands it over, 3 ttl ms, 4 tokens to reserve
 -- Reply the first token, or nil: neither has it

@@ -1,4 +1,4 @@
--- Pushes the end of a lock later, never nearer, and reserves more tokens for it, unless others queue. Behind tokens.lua.
+-- Pushes the end of a lock later, never nearer, and reserves more tokens for it, unless others queue. Behind ../tokens.lua.
 -- KEYS  1 lock, 2 fence, 3 queue
 -- ARGV  1 owner, 2 ttl ms, 3 tokens to reserve
 -- Reply the first token, '' others queue, or nil: not this owner's

@@ -15,12 +15,12 @@ export const key = (): string => currentLease()?.key ?? 'unlocked';
 /** Where the lock stands among a method's decorators. */
 export type Order = 'above' | 'below';
 
-/** One line of the list in docs/integrations.md: the lock is proven above the place's own decorator and below it. Literals only: the list is read from the source. */
-export function place(group: string, where: string, prove: (order: Order) => void): void {
+/** One line of the list in docs/integrations.md: the lock is proven above the framework's own decorator and below it. Literals only: the list is read from the source. */
+export function aboveAndBelow(group: string, where: string, prove: (order: Order) => void): void {
   describe.each(['above', 'below'] as const)(`${group}: ${where}, the lock %s`, prove);
 }
 
-/** One line for a place that has no decorator of its own. */
+/** One line for what has no decorator of its own. */
 export function way(group: string, where: string, prove: () => void): void {
   describe(`${group}: ${where}`, prove);
 }

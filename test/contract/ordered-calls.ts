@@ -13,7 +13,7 @@ export interface Call {
 }
 
 /** Calls of `using` whose order is the test's: the next one comes when this one has its queue entry. */
-export class Places {
+export class OrderedCalls {
   /** Who got in, in that order. */
   readonly entered: string[] = [];
 
