@@ -190,7 +190,11 @@ export default {
     writeFileSync(`${outDir}/llms.txt`, `# ${name}\n\n> ${description}\n${lines.join('\n')}\n`);
   },
   themeConfig: {
-    search: { provider: 'local' },
+    search: {
+      provider: 'local',
+      // Their many headings would stand before the pages that answer a question.
+      options: { _render: (text, env, md) => (/^(api|bench)\//.test(env.relativePath) ? '' : md.render(text, env)) },
+    },
     outline: [2, 3],
     socialLinks: [{ icon: 'github', link: repo }],
     editLink: { pattern: `${repo}/edit/main/:path`, text: 'Edit this page' },
