@@ -47,11 +47,13 @@ const TABS = {
       'All pages': 'docs/README.md',
       Tutorial: 'docs/tutorial.md',
       Recipes: 'docs/recipes.md',
-      'What this log line means': 'docs/troubleshooting.md',
+      Troubleshooting: 'docs/troubleshooting.md',
       Examples: 'examples/README.md',
     },
     Basics: {
       Keys: 'docs/keys.md',
+      Options: 'docs/options.md',
+      Configuration: 'docs/configuration.md',
       'Waiting and timeouts': 'docs/waiting.md',
       'Leases, fencing tokens, signals': 'docs/leases.md',
       'Hand a lease to another process': 'docs/hand-over.md',
@@ -61,11 +63,13 @@ const TABS = {
     Stores: {
       'Choosing a store': 'docs/choosing-a-store.md',
       Redis: 'docs/redis.md',
+      'Redis: Sentinel, Cluster, managed': 'docs/redis-topologies.md',
       Postgres: 'docs/postgres.md',
       'MySQL, MariaDB': 'docs/mysql.md',
       'etcd, ZooKeeper': 'docs/consensus.md',
       Files: 'docs/file.md',
       'A quorum of servers': 'docs/quorum.md',
+      'A store of your own': 'docs/own-store.md',
     },
   },
   Locks: {
@@ -94,8 +98,6 @@ const TABS = {
   },
   Reference: {
     Reference: {
-      Options: 'docs/options.md',
-      Configuration: 'docs/configuration.md',
       Guarantees: 'docs/guarantees.md',
       'Known limits': 'docs/known-limits.md',
       API: 'api/index.md',
@@ -106,7 +108,7 @@ const TABS = {
   },
 };
 /** Their tables have many columns: no outline beside them. */
-const WIDE = ['docs/choosing-a-store.md', 'docs/guarantees.md', 'bench/results/README.md'];
+const WIDE = ['docs/choosing-a-store.md', 'docs/redis-topologies.md', 'docs/guarantees.md', 'bench/results/README.md'];
 
 const pagesOf = (groups) => Object.values(groups).flatMap((group) => Object.values(group));
 const listed = Object.values(TABS).flatMap(pagesOf);
@@ -188,7 +190,11 @@ export default {
     writeFileSync(`${outDir}/llms.txt`, `# ${name}\n\n> ${description}\n${lines.join('\n')}\n`);
   },
   themeConfig: {
-    search: { provider: 'local' },
+    search: {
+      provider: 'local',
+      // Their many headings would stand before the pages that answer a question.
+      options: { _render: (text, env, md) => (/^(api|bench)\//.test(env.relativePath) ? '' : md.render(text, env)) },
+    },
     outline: [2, 3],
     socialLinks: [{ icon: 'github', link: repo }],
     editLink: { pattern: `${repo}/edit/main/:path`, text: 'Edit this page' },

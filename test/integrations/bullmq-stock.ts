@@ -16,6 +16,10 @@ export class Sales {
   readonly sold: string[] = [];
   readonly failures: string[] = [];
 
+  report(sku: string, error: Error): void {
+    this.failures.push(`${sku}: ${error.message}`);
+  }
+
   async sell({ sku, units }: Sale): Promise<number> {
     await this.gate.pass();
     this.sold.push(`${units} ${sku} under ${currentLease()?.key ?? 'no lock'}`);
@@ -38,7 +42,7 @@ export class SalesProcessor extends WorkerHost {
   @OnWorkerEvent('failed')
   @DistributedLock({ value: 'sales-report', keyTimeout: 10_000, waitTimeout: 60_000, onTimeout: 'skip' })
   async onFailed(job: Job<Sale>, error: Error): Promise<void> {
-    this.sales.failures.push(`${job.data.sku}: ${error.message}`);
+    this.sales.report(job.data.sku, error);
   }
 }
 // #endregion

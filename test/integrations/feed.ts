@@ -25,14 +25,14 @@ export class FeedService {
   async *rows(): AsyncGenerator<number> {
     for (const row of [1, 2, 3]) yield row; // inside the call chain: currentLease() is the lease
   }
+  // #endregion
 
   async exportAll(): Promise<number> {
     let rows = 0;
     for await (const _row of this.rows()) {
-      this.current.push(currentLease()); // undefined: the lock is held, but this is not the locked method
+      this.current.push(currentLease());
       rows++;
     }
     return rows;
   }
-  // #endregion
 }

@@ -62,7 +62,6 @@ export class DrizzleStockService {
   }
   // #endregion
 
-  // #region fence-guard-shared
   @ReadLock({ value: 'report', paramLock: ['0'] })
   async unitsOf(sku: string): Promise<number> {
     return this.db.transaction(async (tx) => {
@@ -71,5 +70,4 @@ export class DrizzleStockService {
       return rows[0]?.units ?? 0;
     });
   }
-  // #endregion
 }

@@ -44,14 +44,12 @@ export class StockResolver {
   }
   // #endregion
 
-  // #region graphql-field
   /** Runs once per shelf of the response: one key per shelf, otherwise the fields wait for each other. */
   @ResolveField(() => Int)
   @DistributedLock<StockResolver['units']>({ value: 'stock', key: (shelf) => shelf.id, keyTimeout: 10_000, waitTimeout: 2000 })
   async units(@Parent() shelf: Shelf): Promise<number> {
     return this.stock.count(shelf.id);
   }
-  // #endregion
 
   // #region graphql-subscription
   /** One subscriber at a time, across all instances. The next one starts when this one leaves. */

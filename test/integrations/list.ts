@@ -4,7 +4,6 @@ interface Row {
   group: string;
   where: string;
   kind: 'aboveAndBelow' | 'way';
-  spec: string;
 }
 
 const ROW = /^(aboveAndBelow|way)\(\s*'([^']+)',\s*'([^']+)',/gm;
@@ -27,13 +26,12 @@ export function integrationsList(): string {
 }
 
 function partOf(group: string, rows: Row[]): string {
-  const proofs = [...new Set(rows.map(({ spec }) => `[${spec.split('/').pop()}](../${spec})`))].sort();
   const lines = rows
     .sort((a, b) => a.where.localeCompare(b.where))
-    .map(({ where, kind }) => `- ${where}${kind === 'aboveAndBelow' ? ' (above and below)' : ''}`);
-  return `**${group}** (${proofs.join(', ')})\n\n${lines.join('\n')}`;
+    .map(({ where, kind }) => `- ${where}${kind === 'aboveAndBelow' ? '†' : ''}`);
+  return `**${group}**\n\n${lines.join('\n')}`;
 }
 
 function rowsOf(spec: string): Row[] {
-  return [...read(spec).matchAll(ROW)].map(([, kind, group = '', where = '']) => ({ group, where, kind: kind as Row['kind'], spec }));
+  return [...read(spec).matchAll(ROW)].map(([, kind, group = '', where = '']) => ({ group, where, kind: kind as Row['kind'] }));
 }

@@ -8,7 +8,6 @@ export class TypeOrmStockService {
   readonly notified: string[] = [];
   constructor(@Inject(DataSource) private readonly database: DataSource) {}
 
-  // #region transactions-typeorm
   @DistributedLock({ value: 'stock', paramLock: ['0'], keyTimeout: 10_000, waitTimeout: 30_000 }) // the upper one is the outer one
   @Transactional()
   async reduce(sku: string): Promise<void> {
@@ -17,5 +16,4 @@ export class TypeOrmStockService {
     await this.database.query('UPDATE stock SET units = ? WHERE sku = ?', [row.units - 1, sku]);
     runOnTransactionCommit(() => void this.notified.push(`${sku} sold`));
   } // committed; then the lock is released
-  // #endregion
 }

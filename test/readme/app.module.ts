@@ -5,8 +5,9 @@ import { redisStore } from 'nestjs-distributed-lock/redis';
 import { Stock } from './stock.js';
 import { StockService } from './stock.service.js';
 
+const url = process.env.REDIS_URL ?? 'redis://localhost:6379';
 @Module({
-  imports: [DistributedLockModule.forRoot({ store: redisStore({ url: process.env.REDIS_URL ?? 'redis://localhost:6379' }) })],
+  imports: [DistributedLockModule.forRoot({ store: redisStore({ url }) })],
   providers: [StockService, Stock],
 })
 export class AppModule {}

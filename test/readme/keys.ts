@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import { ClsServiceManager } from 'nestjs-cls';
 import { DistributedLock, LOCK_KEY, type Locks } from 'nestjs-distributed-lock';
 
 export interface Order {
@@ -55,6 +56,19 @@ export class OrderService {
   }
   // #endregion
 }
+
+// #region keys-tenant
+const tenant = (): string => ClsServiceManager.getClsService().get('tenant');
+
+@Injectable()
+export class TenantOrders {
+  /** order-acme-42-locks in a request of acme. */
+  @DistributedLock<TenantOrders['ship']>({ value: 'order', key: (id) => [tenant(), id] })
+  async ship(id: number): Promise<string> {
+    return `${id} is on its way`;
+  }
+}
+// #endregion
 
 // #region keys-shared
 /** The key of OrderService.ship: nobody ships the order meanwhile. */

@@ -41,19 +41,8 @@ export async function status({ election }: Relay): Promise<string> {
   return leader ? `standby of ${leader.owner} since ${leader.since?.toISOString()}` : 'nobody leads';
 }
 
-export function watch({ election }: Relay, log: (line: string) => void): () => void {
-  const forget = [
-    election.on('elected', (term) => log(`leads with token ${term.fencingToken}`)),
-    election.on('revoked', () => log('is not the leader any more')),
-  ];
-  return () => forget.forEach((each) => each());
-}
-// #endregion
-
-// #region leader-resign
-/** For a deployment: another instance leads as soon as this one's work has ended. */
-export async function stepDown({ election, locks }: Relay): Promise<void> {
-  await election.resign();
-  await locks.close();
+export function watch({ election }: Relay, log: (line: string) => void): void {
+  election.on('elected', (term) => log(`leads with token ${term.fencingToken}`));
+  election.on('revoked', () => log('is not the leader any more'));
 }
 // #endregion

@@ -29,7 +29,6 @@ export class ConfigModule {}
 export class LockModule {}
 // #endregion
 
-// #region for-root-client
 @Module({
   providers: [{ provide: 'REDIS', useFactory: () => new Redis(process.env.REDIS_URL ?? 'redis://localhost:6379') }],
   exports: ['REDIS'],
@@ -46,7 +45,6 @@ export class RedisModule {}
   ],
 })
 export class SharedClientModule {}
-// #endregion
 
 // #region named-stores
 @Module({

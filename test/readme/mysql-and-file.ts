@@ -1,8 +1,7 @@
 import type { LockStore } from 'nestjs-distributed-lock/core';
 import { fileStore } from 'nestjs-distributed-lock/file';
-import { mysqlSchema, mysqlStore } from 'nestjs-distributed-lock/mysql';
+import { mysqlStore } from 'nestjs-distributed-lock/mysql';
 import type { Pool } from 'mysql2/promise';
-import type { MigrationInterface, QueryRunner } from 'typeorm';
 
 export function byUrl(): LockStore {
   // #region mysql-url
@@ -17,18 +16,6 @@ export function byPool(pool: Pool): LockStore {
   // #endregion
   return store;
 }
-
-// #region mysql-migration
-export class DistributedLock1700000000001 implements MigrationInterface {
-  async up(runner: QueryRunner): Promise<void> {
-    await runner.query(mysqlSchema());
-  }
-
-  async down(runner: QueryRunner): Promise<void> {
-    await runner.query('DROP TABLE distributed_lock');
-  }
-}
-// #endregion
 
 export function byDirectory(): LockStore {
   // #region file-store

@@ -53,6 +53,10 @@ describe.each(['README.md', 'README.zh-CN.md'])('%s', (file) => {
         .filter((word) => /[\p{L}\p{N}]/u.test(word)).length,
     ).toBeLessThanOrEqual(750);
   });
+
+  it('names both commands with which to try it in a clone', () => {
+    for (const command of ['npm ci && npm run demo', 'npm ci && npm test']) expect(read(file)).toContain(command);
+  });
 });
 
 describe('commands', () => {

@@ -47,14 +47,14 @@ export class PartnerToken {
     private readonly partner: Partner,
   ) {}
 
+  /** Single-flight: callers that have waited get what the first one has stored. */
   async get(): Promise<string> {
-    const token = await this.cache.get('partner-token');
-    return token ?? this.locks.using('refresh-partner-token', () => this.refresh(), { waitTimeout: 10_000 });
+    const stored = (): Promise<string | null> => this.cache.get('partner-token');
+    const refresh = async (): Promise<string> => (await stored()) ?? this.signIn();
+    return (await stored()) ?? this.locks.using('refresh-partner-token', refresh, { waitTimeout: 10_000 });
   }
 
-  private async refresh(): Promise<string> {
-    const stored = await this.cache.get('partner-token'); // by the holder before this one
-    if (stored !== null) return stored;
+  private async signIn(): Promise<string> {
     const token = await this.partner.signIn();
     await this.cache.set('partner-token', token); // with the lifetime of the token
     return token;

@@ -7,7 +7,7 @@ import { redisStore } from 'nestjs-distributed-lock/redis';
 import { eventually } from '../support/eventually.js';
 import { Gate } from '../support/gate.js';
 import { NightlyImport } from './count-down-latch.js';
-import { Relay, status, stepDown, watch, type Channel } from './leader-election.js';
+import { Relay, status, watch, type Channel } from './leader-election.js';
 import { StocktakeService, TillService } from './lease.js';
 import type * as Bank from './multi-lock.js';
 import type * as Partner from './permits.js';
@@ -182,7 +182,8 @@ describe('a leader election', () => {
     const b = start(outbox, log);
     expect(await status(a.relay)).toBe('leader');
     expect(await status(b.relay)).toMatch(/^standby of \S+ since \d{4}-\d\d-\d\dT/);
-    await stepDown(a.relay);
+    await a.relay.election.resign();
+    await a.relay.locks.close();
     await a.running;
     outbox.push('second');
     await eventually(() => sent.length === 2);

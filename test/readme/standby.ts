@@ -16,7 +16,6 @@ export class Database {
   }
 }
 
-// #region standby-orders
 @Injectable()
 export class Orders {
   term!: Term; // set before the app starts
@@ -28,7 +27,6 @@ export class Orders {
     await this.database.insert(order, this.term.fencingToken!); // the database refuses a token smaller than the largest it has seen
   }
 }
-// #endregion
 
 @Controller('orders')
 class OrdersController {

@@ -1,7 +1,6 @@
-import { Controller, Injectable, type OnModuleInit, Param, Post } from '@nestjs/common';
+import { Controller, Injectable, Param, Post } from '@nestjs/common';
 import { APP_FILTER } from '@nestjs/core';
-import { Cron } from '@nestjs/schedule';
-import { CronLock, DistributedLock, LockExceptionFilter, Locks } from 'nestjs-distributed-lock';
+import { DistributedLock, LockExceptionFilter } from 'nestjs-distributed-lock';
 
 /** What the locked methods do: a test makes it slow. */
 export abstract class Work {
@@ -26,15 +25,6 @@ export class BasketController {
 export class NightShift {
   constructor(private readonly work: Work) {}
 
-  // #region patience-cron
-  /** One instance runs the tick, the others skip it. */
-  @Cron('0 * * * *')
-  @CronLock({ value: 'report', minHold: 60_000 })
-  async report(): Promise<void> {
-    await this.work.do('report');
-  }
-  // #endregion
-
   // #region patience-job
   /** Four random values of 250 to 500 ms: 1 to 2 s in total. Then the job fails, and the queue tries it again later. */
   @DistributedLock<NightShift['book']>({ value: 'stock', key: (sku) => sku, keyTimeout: 10_000, retryCount: 5, retryInterval: 250 })
@@ -43,13 +33,11 @@ export class NightShift {
   }
   // #endregion
 
-  // #region patience-batch
   /** Waits until it gets the lock. Only a shutdown of the app ends the wait. */
   @DistributedLock({ value: 'ledger', keyTimeout: 10_000, waitTimeout: Infinity })
   async closeBooks(): Promise<string> {
     return this.work.do('close books');
   }
-  // #endregion
 
   // #region fair
   /** Buyers are served in order of arrival, whichever instance they use. */
@@ -59,31 +47,5 @@ export class NightShift {
   }
   // #endregion
 }
-
-// #region patience-signal
-/** Waits until the signal aborts. */
-export async function closeBooks(locks: Locks, work: () => Promise<string>, signal: AbortSignal): Promise<string> {
-  return locks.using('ledger', work, { keyTimeout: 10_000, waitTimeout: Infinity, signal });
-}
-// #endregion
-
-// #region wait-metrics
-@Injectable()
-export class WaitMetrics implements OnModuleInit {
-  readonly waits: number[] = [];
-  requests = 0;
-  handOvers = 0;
-
-  constructor(private readonly locks: Locks) {}
-
-  onModuleInit(): void {
-    this.locks.on('acquired', ({ waited, attempts }) => {
-      this.waits.push(waited); // milliseconds
-      this.requests += attempts;
-      if (attempts === 0) this.handOvers++; // handed over by another call of this process, without a request
-    });
-  }
-}
-// #endregion
 
 export const filter = { provide: APP_FILTER, useClass: LockExceptionFilter };

@@ -12,7 +12,7 @@ const SWEEP = 10_000;
 const PART = 256;
 
 /**
- * Of each member: true if its last answer to an owner was a grant that counts, false if it may have a request of it, `undefined` if it was never asked.
+ * For each member true if its last answer to an owner was a grant that counts, false if it may have a request of it, `undefined` if it was never asked.
  * Only the first ones count in a renewal: another one may have a queue entry of the owner, which has to leave the queue. It loses with it what it
  * has been granted meanwhile.
  */

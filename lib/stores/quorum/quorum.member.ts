@@ -25,7 +25,7 @@ export class Member {
   isUp = true;
   /** The last request of each owner that has no answer yet. */
   private readonly last = new Map<string, Promise<unknown>>();
-  /** By owner, the longest one first. */
+  /** The pauses by owner, the longest one first. */
   private readonly pauses = new Map<string, Pause>();
   private isClosed = false;
   /** Whether a passing and a final refusal were logged. */
@@ -49,7 +49,7 @@ export class Member {
     ];
   }
 
-  /** Sends a request, and notes whether it is answered. A request that throws rejects. @param ended is told before the caller. */
+  /** Sends a request, and notes whether it is answered. A request that throws rejects. @param ended is called before the caller is answered. */
   send<Reply>(key: string, request: () => Promise<Reply>, ended?: (isAnswered: boolean) => void): Promise<Reply> {
     return promised(request).then(
       (answer) => {
