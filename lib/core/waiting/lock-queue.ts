@@ -213,7 +213,8 @@ export class LockQueue implements TenureQueue {
     // If the holder has lost the key, a contender asks.
     const [contender] = this.contenders;
     if (contender && !contender.requests.isAsking) contender.requests.ask();
-    await contender?.requests.settled;
+    // What was granted with the times of a caller that has gone is asked for once more, for the next one.
+    while (contender?.requests.isAsking) await contender.requests.settled;
   }
 
   /** The contender asks at once, and continues with the retryInterval of the next waiter. */
