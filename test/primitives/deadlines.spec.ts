@@ -92,6 +92,17 @@ describe('G9 whatever is under way', () => {
     expect(impatient.error).toBeInstanceOf(LockTimeoutError);
   });
 
+  it('the caller for which the key is asked for again, with its own times, gets it: the caller of the first request has gone', async () => {
+    pace.delay = 400;
+    const gone = new AbortController();
+    const first = watch(locks.acquire('key', { ...PATIENT, signal: gone.signal }));
+    const second = locks.acquire('key', { ...PATIENT, keyTimeout: 300_000, waitTimeout: 200 });
+    await passTime(300);
+    gone.abort();
+    (await second).assertHeld();
+    expect(first.error).toBeInstanceOf(LockAbortedError);
+  });
+
   describe.each([900, Infinity])('a store that takes %d ms for each reply', (delay) => {
     const last = PATIENCE + REQUEST_TIMEOUT + 1;
 

@@ -56,6 +56,15 @@ describe('a store that answers once, and then no more, is an outage and not cont
     await lease.release();
   });
 
+  it('but not where only the answer to the last request is lost, and a later renewal was answered', async () => {
+    let renewals = 0;
+    const locks = locksOver('mutex', () => ({ renew: renewing(() => (renewals++ === 0 ? never : Promise.resolve('renewed'))) }));
+    const lease = await locks.acquire(KEY, { keyTimeout: 600 });
+    expect(await rejection(locks.acquire(KEY, { waitTimeout: 150 }))).toBeInstanceOf(LockTimeoutError);
+    expect(renewals).toBe(2);
+    await lease.release();
+  });
+
   it.each([10, 11, 14])('behind a holder of the same process, with a wait timeout of %d ms', async (waitTimeout) => {
     const locks = locksOver('mutex', () => ({ renew: renewing(() => never) }), 20);
     const lease = await locks.acquire(KEY, { keyTimeout: MINUTE });

@@ -203,7 +203,9 @@ export class LockQueue implements TenureQueue {
     const { lastAnswer, first, renewing, runtime } = this;
     // To renew a fixed lease would make it longer.
     if (renewing?.isRenewed === false || (waiter !== first && lastAnswer === 'fresh answer')) return this.end(waiter, lastAnswer);
-    waiter.grant(runtime.requestTimeout, () => this.end(waiter, 'none since the outage began'));
+    // The answer to the look may be lost. A later request of the holder may have been answered.
+    const outcome = (): LastAnswer => (this.lastAnswer === 'fresh answer' ? 'fresh answer' : 'none since the outage began');
+    waiter.grant(runtime.requestTimeout, () => this.end(waiter, outcome()));
     this.look ??= this.lookOnce().finally(() => (this.look = undefined));
     void this.look.then(() => this.end(waiter, this.lastAnswer));
   }
@@ -213,7 +215,8 @@ export class LockQueue implements TenureQueue {
     // If the holder has lost the key, a contender asks.
     const [contender] = this.contenders;
     if (contender && !contender.requests.isAsking) contender.requests.ask();
-    await contender?.requests.settled;
+    // What was granted with the times of a caller that has gone is asked for once more, for the next one.
+    while (contender?.requests.isAsking) await contender.requests.settled;
   }
 
   /** The contender asks at once, and continues with the retryInterval of the next waiter. */

@@ -79,7 +79,9 @@ export function outageOf(key: string, votes: readonly Vote<AcquireReply | string
   if (final) return ownCopyOf(final, key);
   const answers = votes.map((vote, index) => {
     if (vote === undefined) return new StoreError(`Member ${index + 1} had not answered when that was certain.`, { key, transient: true });
-    return typeof vote === 'object' && 'granted' in vote ? (vote.granted ? 'granted' : 'taken') : vote;
+    if (typeof vote === 'string') return vote;
+    // A request for many keys has failed with one error.
+    return 'granted' in vote ? (vote.granted ? 'granted' : 'taken') : ownCopyOf(vote, key);
   });
   const told = answers.map((vote) => (typeof vote === 'string' ? `${vote}.` : messageOf(vote)));
   return new QuorumError(`No majority of the ${votes.length} members decided about "${key}": ${told.join(' ')}`, { key, votes: answers });

@@ -18,6 +18,8 @@ export class Ballot {
   readonly votes: Vote<AcquireReply>[];
   /** The last token that each member has granted, also where its vote does not count. */
   private readonly recorded: (number | null | undefined)[] = [];
+  /** The smallest token that each member was asked for last. None is asked for the same once more: a ballot has an end, whatever they answer. */
+  private readonly floors: number[] = [];
   private poll!: Poll<AcquireReply, AcquireOutcome>;
   /** From step 2 on: the token that is to count. */
   private token: number | undefined;
@@ -47,7 +49,7 @@ export class Ballot {
     if (outcome.kind === 'raise') {
       const token = (this.token = outcome.token);
       this.poll = this.newPoll();
-      for (const [index, vote] of this.votes.entries()) if (isBelow(vote, token)) this.ask(index, token);
+      for (const index of this.votes.keys()) if (this.mayRecord(index, token)) this.ask(index, token);
       outcome = await this.poll.decided;
     }
     const result = (this.result = outcome as BallotResult);
@@ -63,6 +65,7 @@ export class Ballot {
 
   private ask(index: number, floor: number): void {
     this.votes[index] = undefined;
+    this.floors[index] = floor;
     // The doubt is part of the request: the next one of this owner must not be answered before this vote is settled.
     this.electorate.voters[index]!.member.sendInOrder(this.request, () => this.voteOf(index, floor)).then(
       (vote) => this.answered(index, vote),
@@ -103,9 +106,9 @@ export class Ballot {
 
   private answered(index: number, vote: AcquireReply | LockError): void {
     this.votes[index] = vote;
-    const { token, result } = this;
+    const { token = 0, result } = this;
     // In step 2 a smaller token does not count, until the member has recorded the one that does.
-    if (!result && isBelow(vote, token)) return this.ask(index, token as number);
+    if (!result && this.mayRecord(index, token)) return this.ask(index, token);
     this.poll.vote(index, vote);
     if (result) this.settle(index, this.isHeld());
   }
@@ -136,11 +139,16 @@ export class Ballot {
       // Its queue entry would be offered the key, for which it does not wait any more.
       if (!vote.granted && request.queue) this.leave(index);
       // It may become one of the majority.
-      else if (isHeld && isBelow(vote, token)) this.ask(index, token);
+      else if (isHeld && this.mayRecord(index, token)) this.ask(index, token);
     } else if (isHeld) {
       const isUnknown = recorded === undefined ? this.asked[index] === false : (recorded ?? token) < token;
       if (isUnknown) this.askAgain(index, token);
     }
+  }
+
+  /** Whether the member has granted a smaller token, and was not asked for this one. */
+  private mayRecord(index: number, token: number): boolean {
+    return isBelow(this.votes[index], token) && this.floors[index]! < token;
   }
 
   private leave(index: number): void {

@@ -74,14 +74,16 @@ export class Leases {
     });
   }
 
-  /** Each member is asked once, and answers with a word for each lease. */
+  /** Each member is asked once, and answers with a word for each lease. After a memberTimeout, the words that it has given count: one key can hang. */
   private async renewPart(part: readonly RenewRequest[]): Promise<readonly Renewal[]> {
     const { electorate } = this;
     const asked = part.map((request) => this.get(request)?.asked);
+    const said = electorate.voters.map((): Vote<Word>[] => []);
     const isVoter = (index: number, at: number): boolean => asked[at] === undefined || asked[at][index] === true;
     const wordOf = (vote: Vote<Words>, index: number, at: number): Vote<Word> => {
-      if (vote === undefined || vote instanceof LockError) return vote;
-      if (vote[at] !== 'renewed' || isVoter(index, at)) return vote[at];
+      if (vote === undefined) return vote;
+      const word = vote instanceof LockError ? (said[index]![at] ?? vote) : vote[at];
+      if (word !== 'renewed' || isVoter(index, at)) return word;
       return new StoreError(`Member ${index + 1} has not said that it grants the key.`, { key: part[at]!.key, transient: true });
     };
     const poll = new Poll<Words, readonly Renewal[]>(part[0]!.key, electorate, (all) => {
@@ -94,7 +96,9 @@ export class Leases {
       }
       return renewals;
     });
-    const answers = electorate.voters.map(({ member, driver }) => member.send(part[0]!.key, () => wordsOf(driver.renew(part), part)));
+    const answers = electorate.voters.map(({ member, driver }, index) =>
+      member.send(part[0]!.key, () => wordsOf(driver.renew(part), part, said[index]!)),
+    );
     const renewals = await poll.take(answers).decided;
     for (const [at, request] of part.entries()) {
       const lease = this.get(request);
@@ -146,10 +150,15 @@ function partsOf(batch: readonly RenewRequest[]): RenewRequest[][] {
   return Array.from({ length: Math.ceil(batch.length / PART) }, (_, index) => batch.slice(index * PART, (index + 1) * PART));
 }
 
-/** @throws the first error, if there is nothing else. */
-async function wordsOf(replies: readonly Promise<Word>[], part: readonly RenewRequest[]): Promise<Words> {
-  const answers = await Promise.allSettled(replies);
-  const words = answers.map((answer, at) => (answer.status === 'fulfilled' ? answer.value : asStoreError(answer.reason, part[at]!.key)));
+/** @param words gets each word when it is there. @throws the first error, if there is nothing else. */
+async function wordsOf(replies: readonly Promise<Word>[], part: readonly RenewRequest[], words: Vote<Word>[]): Promise<Words> {
+  const heard = replies.map((reply, at) =>
+    reply.then(
+      (word) => (words[at] = word),
+      (cause: unknown) => (words[at] = asStoreError(cause, part[at]!.key)),
+    ),
+  );
+  await Promise.all(heard);
   const [first] = words;
   if (first instanceof LockError && words.every((word) => word instanceof LockError)) throw first;
   return words;

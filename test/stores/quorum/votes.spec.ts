@@ -8,6 +8,7 @@ import { Member } from '../../../lib/stores/quorum/quorum.member.js';
 import { queueLockOf } from '../../../lib/stores/quorum/quorum.queue-lock.js';
 import { QuorumWakeUps } from '../../../lib/stores/quorum/quorum.wakeups.js';
 import { quorumStore } from 'nestjs-distributed-lock/quorum';
+import { rejection } from '../../support/rejection.js';
 import { altered, nextTurn, request, three } from './members.js';
 
 afterTurns(10);
@@ -325,6 +326,37 @@ it('many leases are renewed in parts, between which other work goes on; one that
   expect(parts).toEqual([256, 256, 88]);
   expect(words.flatMap(({ status }, index) => (status === 'rejected' ? index : []))).toEqual([300]);
   await expect(replies[300]).rejects.toThrow(QuorumError);
+});
+
+it('a key for which members hang holds up the renewals of no other one, and its error names no other one', async () => {
+  const [free, ...others] = three();
+  const hanging = others.map((store) =>
+    altered(store, (real) => ({
+      renew: (batch) => real.renew(batch).map((reply, at) => (batch[at]!.key === 'hangs' ? new Promise<never>(() => undefined) : reply)),
+    })),
+  );
+  const { mutex } = quorumStore([free, ...hanging], { quarantine: 0, memberTimeout: 100 });
+  const leases = ['key', 'hangs'].map((key) => ({ ...request, key, owner: key }));
+  for (const lease of leases) await mutex.acquire(lease);
+  const [renewal, outage] = mutex.renew(leases);
+  const error = await rejection(outage!);
+  expect(await renewal).toBe('renewed');
+  expect((error as QuorumError).votes).toEqual(['renewed', ...hanging.map(() => expect.objectContaining({ key: 'hangs' }))]);
+});
+
+it('a ballot has an end, also if a member never gives the token that it is asked for', async () => {
+  let asked = 0;
+  const [one, ...others] = three();
+  const stubborn = altered(one, () => ({
+    async acquire() {
+      if (++asked > 100) throw new Error('It is asked again and again.');
+      return yes(1);
+    },
+  }));
+  const { mutex } = quorumStore([stubborn, ...others], { quarantine: 0, memberTimeout: 100 });
+  expect(await mutex.acquire(request)).toMatchObject({ granted: true });
+  await passTime(1_000);
+  expect(asked).toBe(1);
 });
 
 it('a yes that comes after the outcome is released', async () => {
