@@ -93,7 +93,7 @@ export default defineConfig(
   {
     files: ['lib/**/*.ts'],
     plugins: { classes: mutableFields },
-    rules: { 'classes/max-mutable-fields': ['error', { Follower: 13 }] },
+    rules: { 'classes/max-mutable-fields': 'error' },
   },
   { files: ['lib/testing/store/*.ts'], rules: { '@typescript-eslint/unbound-method': 'off' } },
   {
