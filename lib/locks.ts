@@ -49,7 +49,7 @@ export class Locks {
   private loading: Promise<Operator> | undefined;
 
   /**
-   * @param store such as `redisStore({ url })` or `memoryStore()`.
+   * Nothing is sent before the first call. @param store such as `redisStore({ url })` or `memoryStore()`.
    * @throws {LockConfigError} when an option is wrong.
    */
   constructor(store: LockStore, options: LocksOptions = {}) {

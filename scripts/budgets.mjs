@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 /** Lines. */
-const BUDGETS = { lib: 28_521, test: 68_123, 'scripts|bench': 8_118 };
+const BUDGETS = { lib: 28_526, test: 68_134, 'scripts|bench': 8_114 };
 /** Seconds with the workers that `npm test` has, as `npm run nightly -- times` has measured. */
 const SUITE = 35;
 

@@ -1,4 +1,5 @@
 import '../support/virtual-time.js';
+import { readFileSync } from 'node:fs';
 import { Redis } from 'ioredis';
 import { LockConfigError, Locks, type UsingOptions } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
@@ -24,6 +25,16 @@ describe('a call', () => {
     for (const call of [locks.acquire(['a', 'b'] as never), locks.tryAcquire(['a', 'b'] as never), locks.using(['a'] as never, body)])
       await expect(call).rejects.toThrow("A lock's key must be a string: several keys are taken by multiLock([…]).");
   });
+});
+
+it('the docstring of each option has its default', () => {
+  const source = readFileSync('lib/core/model/options.ts', 'utf8');
+  const told = [...source.matchAll(/Default `?([^`.]+)`?\.\s+\*\/\s+(\w+)\?:/g)].map(([, text, name]) => [name, text]);
+  const defaults = Object.entries(completeOptions({})).map(([name, value]) => [
+    name,
+    typeof value === 'string' ? `'${value}'` : value.toLocaleString('en'),
+  ]);
+  expect(Object.fromEntries(told)).toEqual(Object.fromEntries(defaults));
 });
 
 describe('a right option', () => {

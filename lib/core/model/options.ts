@@ -19,7 +19,7 @@ export interface AcquireOptions {
   waitTimeout?: number;
   /** The same call chain may take its own key again. Default true. */
   reentrant?: boolean;
-  /** First come, first served, across processes. Default false. */
+  /** First come, first served, across processes, by three requests a call. Default false. */
   fair?: boolean;
   /** The key stays taken for at least this time after it was taken, also when the process dies. Not longer than `maxHold`. Default 0. */
   minHold?: number;
@@ -27,7 +27,7 @@ export interface AcquireOptions {
   renew?: boolean;
   /** After this time the lease's signal aborts, and the lease is not renewed any more. Default: no limit. */
   maxHold?: number;
-  /** The name of the caller in errors, such as `'StockService.reduce'`: the stack of an error that ends a wait does not show it. Default: none. */
+  /** The name of the caller in errors: the stack of an error that ends a wait does not show it. Default: none; of a decorated method `'Class.method'`. */
   label?: string;
   /** Ends the wait: the acquire rejects at once with a {@link LockAbortedError}. */
   signal?: AbortSignal;

@@ -32,6 +32,11 @@ export type LockDecorator<M extends LockableMethod = LockableMethod, Key = KeyOf
  * Runs the method under a distributed lock: acquires the key, renews the lease while the method runs, and releases it when the method
  * has ended. The method returns a Promise, an Observable (locked per subscription) or an async iterable (locked per iteration).
  *
+ * ```ts
+ * @DistributedLock({ value: 'stock', key: (sku: string) => sku })
+ * async sell(sku: string): Promise<void> { … }
+ * ```
+ *
  * A call rejects with {@link LockTimeoutError} if the key is still taken at the end of the wait timeout, and with {@link StoreError} if the store
  * cannot be reached. It rejects with {@link LockAbortedError} if the app is closing, and with {@link LockLostError} if the method succeeded but its
  * lease was lost.
