@@ -7,6 +7,8 @@ import { IMMEDIATE, TIMER, type Happening, type Machine, type World } from './wo
 const load = createRequire(import.meta.url);
 /** 2026 */
 const EPOCH = 1_767_225_600_000;
+/** Milliseconds: guarantees.md promises nothing about a shorter one. */
+const SHORTEST_SLEEP = 60;
 const SHARED = {
   AbortController,
   AbortSignal,
@@ -72,6 +74,9 @@ export class Host implements Machine {
   resume(): void {
     if (this.state !== 'stands still') return;
     const { world, suspendedAt } = this;
+    // Another fault may end early what is to be a sleep.
+    const wakesAt = suspendedAt === undefined ? 0 : suspendedAt + SHORTEST_SLEEP;
+    if (wakesAt > world.now) return void world.at(wakesAt, () => this.resume());
     this.state = 'runs';
     if (suspendedAt !== undefined) this.suspended += world.now - suspendedAt;
     this.suspendedAt = undefined;
