@@ -1,7 +1,7 @@
 import { hostname } from 'node:os';
 import type { KeyReport, KeyWaiter, ListOptions } from '../core/model/key-report.js';
 import { partsOf, processOf } from '../core/model/owner.js';
-import { dateOf, duration, idle, isSettledWithin, now } from '../core/util/clock.js';
+import { dateOf, duration, isSettledWithin, now } from '../core/util/clock.js';
 import type { Locks } from '../locks.js';
 import type { Operator } from '../operate/operator.js';
 import type { KnownEvents } from '../operate/other-processes.js';
@@ -20,7 +20,6 @@ const MOST_KEYS = 10_000;
 export const MOST_ROWS = 500;
 /** Keys that are asked for together, and keys of a listing between which other work goes on. */
 const TOGETHER = 64;
-const YIELD = 256;
 const MOST_SEARCHES = 20;
 /** Milliseconds after which a snapshot is not waited for. */
 const LONG = 1_000;
@@ -140,12 +139,12 @@ export class StoreLook {
       const told = await operator.ask(this.known);
       this.notes.heard(told.events);
       const listedAt = now();
-      const reports = await this.listed({ limit: MOST_KEYS + 1 }, operator, told);
+      const all = await this.listed({ limit: MOST_KEYS + 1 }, operator, told);
       cost = now() - listedAt;
       this.back();
-      const isWhole = reports.length <= MOST_KEYS;
-      this.state = { name: this.name, at: dateOf(now()), isAway: false, latency: roundTrip, keys: reports.length, isWhole };
-      this.takeAll(reports, new Set(told.entries.map(({ owner }) => processOf(owner))));
+      const isWhole = all.length <= MOST_KEYS;
+      this.state = { name: this.name, at: dateOf(now()), isAway: false, latency: roundTrip, keys: all.length, isWhole };
+      await this.takeAll(all, new Set(told.entries.map(({ owner }) => processOf(owner))));
       this.judge(degraded);
       void this.advice.refresh(this.name, this.locks);
     } catch (error) {
@@ -162,8 +161,8 @@ export class StoreLook {
       lines: [],
       shared: new Shared(async () => {
         const start = now();
-        const reports = await this.listed({ pattern, limit: MOST_ROWS }).catch(() => []);
-        search.lines = reports.map((report) => this.seenOf(report).line);
+        const found = await this.listed({ pattern, limit: MOST_ROWS }).catch(() => []);
+        search.lines = found.map(({ line }) => line);
         return now() - start;
       }),
     };
@@ -172,12 +171,13 @@ export class StoreLook {
     return search;
   }
 
-  private async listed(options: ListOptions, operator?: Operator, told?: Parameters<Operator['list']>[1]): Promise<KeyReport[]> {
-    const reports: KeyReport[] = [];
+  /** Other work goes on meanwhile. */
+  private async listed(options: ListOptions, operator?: Operator, told?: Parameters<Operator['list']>[1]): Promise<Seen[]> {
+    const all: Seen[] = [];
     for await (const report of (operator ?? (await this.locks.operator())).list({ state: 'used', ...options }, told)) {
-      if (reports.push(report) % YIELD === 0) await idle(0);
+      if (all.push(this.seenOf(report)) % TOGETHER === 0) await nextTurn();
     }
-    return reports;
+    return all;
   }
 
   /** The store answers again. */
@@ -215,16 +215,19 @@ export class StoreLook {
   }
 
   /** All keys of a listing. @param answering processes that have answered. */
-  private takeAll(reports: readonly KeyReport[], answering: Set<string>): void {
+  private async takeAll(all: readonly Seen[], answering: Set<string>): Promise<void> {
     const before = this.holders;
-    const all = reports.map((report) => this.seenOf(report));
+    const holders = new Map(all.flatMap(({ report: { key }, parties }) => parties.map((party) => [holderId(key, party.owner), party])));
+    await nextTurn();
+    const top = all.map(({ line }) => line).sort(byUrgency).slice(0, MOST_ROWS); // prettier-ignore
+    await nextTurn();
+    const census = censusOf(all, this.hears);
+    await nextTurn();
     this.seen = new Map(all.map((seen) => [seen.report.key, seen]));
-    this.holders = new Map(all.flatMap(({ report: { key }, parties }) => parties.map((party) => [holderId(key, party.owner), party])));
-    for (const party of this.holders.values()) if (!party.isSilent) answering.add(processOf(party.owner));
+    [this.holders, this.top, this.census] = [holders, top, census];
+    for (const party of holders.values()) if (!party.isSilent) answering.add(processOf(party.owner));
     for (const [id, party] of before)
-      if (!this.holders.has(id) && !answering.has(processOf(party.owner))) this.ranOut(id.slice(0, id.indexOf('\n')), party);
-    this.top = all.map(({ line }) => line).sort(byUrgency).slice(0, MOST_ROWS); // prettier-ignore
-    this.census = censusOf(all, this.hears);
+      if (!holders.has(id) && !answering.has(processOf(party.owner))) this.ranOut(id.slice(0, id.indexOf('\n')), party);
   }
 
   /** Some keys, whose rows change. The numbers are those of the last listing. */
@@ -280,4 +283,9 @@ export class StoreLook {
     if (keys.length > 0 && !this.away) await this.ask(keys);
     return 0;
   }
+}
+
+/** No timer: those of several stores would be due again and again before anything else. */
+function nextTurn(): Promise<void> {
+  return new Promise(setImmediate);
 }

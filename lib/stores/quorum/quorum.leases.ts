@@ -81,8 +81,7 @@ export class Leases {
     const said = electorate.voters.map((): Vote<Word>[] => []);
     const isVoter = (index: number, at: number): boolean => asked[at] === undefined || asked[at][index] === true;
     const wordOf = (vote: Vote<Words>, index: number, at: number): Vote<Word> => {
-      if (vote === undefined) return vote;
-      const word = vote instanceof LockError ? (said[index]![at] ?? vote) : vote[at];
+      const word = vote && (said[index]![at] ?? (vote as LockError));
       if (word !== 'renewed' || isVoter(index, at)) return word;
       return new StoreError(`Member ${index + 1} has not said that it grants the key.`, { key: part[at]!.key, transient: true });
     };
