@@ -68,6 +68,17 @@ describe('a store with replicaAcks', () => {
     expect(await lease.release()).toBe(true);
   });
 
+  it('goes on waiting when its master becomes a replica, which ends each WAIT (G9)', async () => {
+    const locks = open(1);
+    await replica.pause();
+    const call = locks.acquire(KEY, { ...patient, retryInterval: 100 });
+    await eventually(async () => expect(await setting.redis.info('clients')).toContain('blocked_clients:1\r'));
+    await setting.redis.replicaof('127.0.0.1', await freePort());
+    await replica.resume();
+    await setting.redis.replicaof('NO', 'ONE');
+    expect(await (await call).release()).toBe(true);
+  });
+
   it('reports contention as contention, with the replicas away too', async () => {
     const [locks, other] = [open(1), setting.own()];
     const lease = await other.acquire(KEY, once);

@@ -3,8 +3,8 @@ import { messageOf, StoreError } from '../../../core/model/errors.js';
 const REFUSED = /\b(NOAUTH|WRONGPASS|NOPERM)\b/;
 /** For a Cluster client it passes: it could not follow a key that moves. */
 const REDIRECTION = /^(MOVED|ASK) /;
-/** The server has not refused: the key moves from one node to another. */
-const MOVING = /\b(TRYAGAIN|CROSSSLOT|non local key)\b/;
+/** The server has not refused: the key moves from one node to another, or the server becomes a replica while it waits for its own. */
+const MOVING = /\b(TRYAGAIN|CROSSSLOT|UNBLOCKED|non local key)\b/;
 export const OF_CLUSTER = 'It is a node of a Cluster: redisStore({ cluster: [{ host, port }] }) finds the node of each key.';
 export const OF_REPLICA = 'It is a replica: use the address of the master, or sentinels.';
 const NO_DATABASE = 'Choose a database that the server has, or raise "databases" in its config.';
@@ -23,7 +23,7 @@ const ADVICE: readonly (readonly [RegExp, string])[] = [
 const LINE = /\.? script: \w+, on @user_script:\d+\.?$/;
 /** `non local key`: of a slot that moves to another node while a script runs. */
 const PASSING =
-  /\b(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY|OOM|MISCONF|NOREPLICAS|replica instances|max number of clients|non local key)\b/;
+  /\b(LOADING|READONLY|MASTERDOWN|CLUSTERDOWN|TRYAGAIN|BUSY|OOM|MISCONF|NOREPLICAS|UNBLOCKED|replica instances|max number of clients|non local key)\b/;
 
 /**
  * A server's refusal is final, unless it is busy, full or not the master now; a broken connection is not.
