@@ -15,6 +15,8 @@ export function postgresOperator(connection: PostgresConnection): Operator {
   }
   async function withClient<T>(act: (client: pg.Client) => Promise<T>): Promise<T> {
     const client = new pg.Client(connection);
+    // The server may be killed meanwhile: what was asked rejects.
+    client.on('error', () => undefined);
     await client.connect();
     try {
       return await act(client);
