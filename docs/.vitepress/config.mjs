@@ -1,6 +1,6 @@
 // The pages of the site are those of the repository, as they are on GitHub; only docs/site is of the site alone.
 import { execFileSync } from 'node:child_process';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { copyFileSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { posix, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { deadAnchorsIn } from './dead-anchors.mjs';
@@ -11,6 +11,8 @@ const read = (file) => readFileSync(root + file, 'utf8');
 const { name, version, description, repository } = JSON.parse(read('package.json'));
 const repo = repository.url.replace(/^git\+|\.git$/g, '');
 const sources = `${repo}/blob/main/`;
+const ICON =
+  '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path fill="none" stroke="#3451b2" stroke-width="2" d="M5 8V5a3 3 0 0 1 6 0v3"/><rect x="3" y="7" width="10" height="8" rx="1.5" fill="#3451b2"/></svg>';
 /** Where GitHub Pages publishes the site. */
 const site = new URL(process.env.DOCS_URL ?? `https://${repo.split('/').at(-2)}.github.io/${name}/`);
 const titleOf = (file) => /^# (.+)$/m.exec(read(file))[1];
@@ -145,6 +147,16 @@ export default {
   srcExclude: ['*.zh-CN.md', '!(docs|api|bench|examples)/**/*', 'bench/contestants/**', 'bench/goals.md', 'examples/*/**'],
   rewrites: { 'README.md': 'overview.md', 'docs/site/home.md': 'index.md' },
   lastUpdated: false,
+  head: [
+    ['link', { rel: 'icon', href: `data:image/svg+xml,${encodeURIComponent(ICON)}` }],
+    ['meta', { property: 'og:type', content: 'website' }],
+    ['meta', { property: 'og:site_name', content: name }],
+    ['meta', { property: 'og:image', content: `${site.href}preview.webp` }],
+  ],
+  transformHead: ({ title, description: text }) => [
+    ['meta', { property: 'og:title', content: title }],
+    ['meta', { property: 'og:description', content: text }],
+  ],
   markdown: {
     anchor: { slugify },
     config: (md) => {
@@ -180,6 +192,7 @@ export default {
   buildEnd: ({ outDir }) => {
     const dead = deadAnchorsIn(outDir, site.pathname);
     if (dead.length > 0) throw new Error(`Links to headings that are not there:\n${dead.join('\n')}`);
+    copyFileSync(`${root}docs/images/dashboard-light.webp`, `${outDir}/preview.webp`);
     writeFileSync(`${outDir}/dashboard.html`, execFileSync(process.execPath, [`${root}scripts/embed-page.mjs`, '--demo']));
     const lines = Object.entries(TABS).flatMap(([tab, groups]) => [
       `\n## ${tab}\n`,

@@ -14,7 +14,7 @@ export interface DoctorCheck {
   readonly state: CheckState;
   /** A few words on what was seen. */
   readonly seen: string;
-  /** The guarantees of docs/guarantees.md that depend on it, such as `'G2'`. */
+  /** The guarantees that depend on it, such as `'G2'`. */
   readonly touches: readonly string[];
   /** Advice on what to do; `''`: nothing. */
   readonly advice: string;

@@ -41,7 +41,7 @@ export const WARNINGS = {
   NDL_REAL_TIME: 'warn',
 } as const;
 
-/** The code at the end of a warning, as in docs/troubleshooting.md. */
+/** The code at the end of a warning: a heading of the page Troubleshooting, which says what to do. */
 export type WarningCode = keyof typeof WARNINGS;
 
 /** The subject of a line of the log, as far as it is known. */

@@ -42,7 +42,7 @@ export type LockDecorator<M extends LockableMethod = LockableMethod, Key = KeyOf
  * lease was lost.
  *
  * @param options default: one key for the method. What is left out comes from the defaults of the module, then: a `keyTimeout` of 10,000 ms, up to 2 s of
- * waiting, `onTimeout` and `onLost` `'throw'` (docs/options.md).
+ * waiting, `onTimeout` and `onLost` `'throw'`.
  * @throws {LockConfigError} when the class is defined, if an option is wrong or the method cannot be locked.
  */
 export function DistributedLock<
