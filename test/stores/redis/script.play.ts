@@ -132,9 +132,9 @@ function isDisturbance(step: { readonly type: string }): step is Disturbance {
   return ['open', 'crash', 'reconnect', 'repeat'].includes(step.type);
 }
 
-export const runs = (numRuns: number) => ({ numRuns, seed });
+const runs = (numRuns: number) => ({ numRuns, seed });
 /** For what runs at night, with many runs. */
-export const ALL_NIGHT = 3_600_000;
+const ALL_NIGHT = 3_600_000;
 
 /** Plays many random series of steps. */
 export function playsLikeItsModel<Step extends { readonly type: string }>(
