@@ -5,7 +5,6 @@ import { Locks } from 'nestjs-distributed-lock/core';
 import { fileStore } from 'nestjs-distributed-lock/file';
 import { mysqlStore } from 'nestjs-distributed-lock/mysql';
 import { postgresStore } from 'nestjs-distributed-lock/postgres';
-import { redisStore } from 'nestjs-distributed-lock/redis';
 import { tellParent } from './child.js';
 
 export interface CrowdArgs {
@@ -17,7 +16,7 @@ export interface CrowdArgs {
 }
 export type CrowdMessage = { type: 'ready' } | { type: 'done'; error?: string };
 
-const STORES = { file: fileStore, mysql: mysqlStore, postgres: postgresStore, redis: redisStore };
+const STORES = { file: fileStore, mysql: mysqlStore, postgres: postgresStore };
 const CALLERS = 10;
 const { store, options, log, isGuarded } = JSON.parse(process.argv[2]!) as CrowdArgs;
 const locks = new Locks(STORES[store](options as never), { logger: false });
