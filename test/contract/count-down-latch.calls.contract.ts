@@ -167,12 +167,6 @@ export function latchCountingContract(makeStore: MakeStore): void {
     ['a count that is not whole', () => latchOf().trySetCount(1.5), '"?the count'],
     ['a count below 0', () => latchOf().trySetCount(-1), 'the count'],
     ['no count', () => latchOf().trySetCount(undefined as never), 'the count'],
-    ['an option that a latch has not', () => latchOf().countDown({ keyTimeout: 1_000 } as object), '"keyTimeout"'],
-    ['a wrong wait timeout', () => latchOf().await({ waitTimeout: -1 }), '"waitTimeout"'],
-    ['a wrong signal', () => latchOf().getCount({ signal: {} as AbortSignal }), '"signal"'],
-    ['a time to live of 0', async () => open().countDownLatch(key, { timeToLive: 0 }), '"timeToLive"'],
-    ['a time to live without end', async () => open().countDownLatch(key, { timeToLive: Infinity }), '"timeToLive"'],
-    ['another option', async () => open().countDownLatch(key, { count: 3 } as object), '"count"'],
     ['no key', async () => open().countDownLatch(''), 'key'],
   ])('refuses %s', async (_what, call, named) => {
     const error = await rejection(call());

@@ -1,13 +1,10 @@
 import { passTime } from '../support/virtual-time.js';
 import { type AcquireReply, type LeaseDriver, type Locks, LockTimeoutError, StoreError } from 'nestjs-distributed-lock/core';
-import { eventually } from '../support/eventually.js';
 import { random } from '../support/random.js';
-import { waits } from './candidates.js';
 import { gate } from '../support/gate.js';
 import { outage } from './misbehaviour.js';
 import { semaphoreOf } from './kinds.js';
 import { locksOpener, type MakeStore } from './open-locks.js';
-import { type Call, OrderedCalls } from './ordered-calls.js';
 import { rejection } from '../support/rejection.js';
 import { patient } from './setting.js';
 
@@ -94,39 +91,8 @@ export function semaphoreExclusionContract(makeStore: MakeStore): void {
     });
   });
 
-  describe('of the waiters', () => {
-    /** Opener of one who takes so many of three. */
-    const openers = [1, 2, 3].map((count) => locksOpener(makeStore, semaphoreOf(3, count)));
-    const take = (ordered: OrderedCalls, name: string) => ordered.take(name, openers[Number(name[0]) - 1]!, key);
-
-    it('are served as they came, however many each wants', async () => {
-      const ordered = new OrderedCalls();
-      const calls = new Map<string, Call>();
-      const holder = await take(ordered, '3 holder');
-      for (const name of ['1a', '2b', '3c', '1d', '1e', '1f', '2g']) calls.set(name, await take(ordered, name));
-      holder.end();
-      const seen = ['3 holder'];
-      for (const group of [['1a', '2b'], ['3c'], ['1d', '1e', '1f'], ['2g']]) {
-        await eventually(() => ordered.entered.length === seen.length + group.length);
-        expect(ordered.entered.slice(seen.length).sort()).toEqual(group);
-        seen.push(...group);
-        for (const name of group) calls.get(name)!.end();
-      }
-    });
-  });
-
   describe('the number of permits', () => {
     const semaphore = (permits: number, count = 1, locks: Locks = open()) => locks.semaphore(key, { permits, count });
-
-    it('lets in waiters as soon as another caller asks with more', async () => {
-      const holder = await semaphore(1).acquire(patient);
-      const [x, y] = [open(), open()];
-      const placed = Promise.all([waits(x), waits(y)]);
-      const waiting = [x, y].map((locks) => semaphore(1, 1, locks).acquire({ ...patient, fair: true }));
-      await placed;
-      const more = await semaphore(4).acquire(patient);
-      for (const lease of [holder, more, ...(await Promise.all(waiting))]) lease.assertHeld();
-    });
 
     it('lets in waiters behind a holder of the same process, when another caller of theirs asks with more', async () => {
       const locks = open();
@@ -136,22 +102,6 @@ export function semaphoreExclusionContract(makeStore: MakeStore): void {
       await passTime(500);
       const more = await semaphore(4, 1, locks).acquire(patient);
       for (const lease of [holder, more, ...(await Promise.all(waiting))]) lease.assertHeld();
-    });
-
-    it.each([
-      [{ permits: 0 }, /"permits" must be a whole number from 1/],
-      [{ permits: 1.5 }, /"permits"/],
-      [{ permits: Infinity }, /"permits"/],
-      [{ permits: '3' }, /"permits"/],
-      [{}, /"permits"/],
-      [{ permits: 2, count: 3 }, /"count" must be a whole number from 1 to the number of permits \(2\)/],
-      [{ permits: 2, count: 0 }, /"count"/],
-      [{ permits: 2, size: 3 }, /unknown option "size"/],
-      [null, /must be an object/],
-      [undefined, /must be an object/],
-    ])('and of those that one takes are checked: %j', (options, message) => {
-      expect(() => open().semaphore(key, options as never)).toThrow(message);
-      expect(() => open().semaphore(key, options as never)).toThrow(expect.objectContaining({ code: 'LOCK_CONFIG' }) as Error);
     });
   });
 
