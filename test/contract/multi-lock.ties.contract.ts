@@ -1,9 +1,7 @@
 import '../support/virtual-time.js';
-import { type Locks, LockTimeoutError, StoreError } from 'nestjs-distributed-lock/core';
+import { type Locks } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { eventually } from '../support/eventually.js';
-import { failing, refusal } from './misbehaviour.js';
-import { rejection, timed } from '../support/rejection.js';
 import { long, type Setting, setting } from './setting.js';
 import { SharedCounter } from '../support/shared-counter.js';
 
@@ -47,42 +45,6 @@ export function multiLockTiesContract({ open, newKey, isFree: isFreeHere }: Sett
       const lease = await waiting;
       lease.assertHeld();
       await lease.release();
-    });
-
-    it('is asked for no longer than the wait timeout', async () => {
-      const holder = await openOther().acquire(key, long);
-      const { result, elapsed } = await timed(() => rejection(both().acquire({ waitTimeout: 300, retryInterval: 20 })));
-      expect(result).toBeInstanceOf(LockTimeoutError);
-      expect(elapsed).toBeGreaterThanOrEqual(290);
-      expect(elapsed).toBeLessThan(400);
-      await eventually(() => isFreeHere(key));
-      const caller = new AbortController();
-      const waiting = rejection(both().acquire({ waitTimeout: Infinity, signal: caller.signal }));
-      caller.abort();
-      expect(await waiting).toMatchObject({ name: 'LockAbortedError', reason: 'signal' });
-      await holder.release();
-    });
-
-    it('outlasts a store that gives no answer once, whichever it is (G9)', async () => {
-      const failed = Array.from({ length: 2 }, () => openOther({ defaults: long, misbehaving: failing('acquire', 1) }));
-      for (const lock of [both(here, failed[0]), both(failed[1], here)]) {
-        const lease = await lock.acquire({ waitTimeout: 20_000, retryInterval: 20 });
-        await lease.release();
-      }
-    });
-
-    it('is asked for with pauses while a store gives no answer', async () => {
-      const failed = failing('acquire', 1_000);
-      const lock = both(here, openOther({ defaults: long, misbehaving: failed }));
-      expect(await rejection(lock.acquire({ waitTimeout: 300, retryInterval: 20 }))).toBeInstanceOf(StoreError);
-    });
-
-    it('ends at once where one of them refuses, and nothing is kept', async () => {
-      const refusing = openOther({ misbehaving: failing('acquire', Infinity, refusal) });
-      for (const lock of [both(here, refusing), both(refusing, here)]) {
-        expect(await rejection(lock.acquire({ waitTimeout: Infinity }))).toBeInstanceOf(StoreError);
-      }
-      await eventually(() => isFreeHere(key));
     });
   });
 }

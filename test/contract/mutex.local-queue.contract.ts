@@ -122,17 +122,6 @@ export function localQueueContract({ open, newKey, takeAway, isFree }: Setting):
       expect([await holder.release(), await lease.release()]).toEqual([false, true]);
     });
 
-    it('finds by the next renewal that the key of its holder was deleted by hand', async () => {
-      const holder = await locks.acquire(key, { ...patient, keyTimeout: 3_000 });
-      const [next, behind] = [0, 1].map(() => locks.acquire(key, patient));
-      await takeAway(holder);
-      const { result: lease, elapsed } = await timed(() => next!);
-      expect(elapsed).toBeLessThanOrEqual((3_000 / 3) * (8 / 7));
-      expect(holder.remaining()).toBe(0);
-      await lease.release();
-      await (await behind!).release();
-    });
-
     it('does not hand over a lease that is near its end, but gets a new one', async () => {
       let isSlow = false;
       const misbehaving = changing('acquire', async (send) => {

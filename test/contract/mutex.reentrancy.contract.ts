@@ -198,18 +198,6 @@ export function reentrancyContract({ open, newKey, isFree, takeAway, lose }: Set
       },
     );
 
-    it('says to each call of it that the lease is lost', async () => {
-      const signals: AbortSignal[] = [];
-      const call = locks.using(key, (outer) =>
-        locks.using(key, async (inner) => {
-          signals.push(outer.signal, inner.signal);
-          await lose(inner);
-        }),
-      );
-      expect(await rejection(call)).toBeInstanceOf(LockLostError);
-      expect(signals.map(({ aborted }) => aborted)).toEqual([true, true]);
-    });
-
     it('knows its innermost lease', async () => {
       expect(currentLease()).toBeUndefined();
       await locks.using(key, async (outer) => {

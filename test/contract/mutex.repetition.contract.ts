@@ -2,7 +2,7 @@ import { passTime } from '../support/virtual-time.js';
 import { LockAbortedError, LockConfigError, StoreError } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { failing, fault, held, losing, outage, recording, refusal } from './misbehaviour.js';
-import { rejection, timed } from '../support/rejection.js';
+import { rejection } from '../support/rejection.js';
 import type { Setting } from './setting.js';
 
 export function repetitionContract({ open, newKey, isFree }: Setting): void {
@@ -68,22 +68,6 @@ export function repetitionContract({ open, newKey, isFree }: Setting): void {
       await passTime(1_000);
       expect(await isFree(key)).toBe(true);
     });
-
-    it.each([false, true])(
-      'a release that is always refused is sent no more when its lease is over (the locks are closed: %p)',
-      async (isClosed) => {
-        const sent: string[] = [];
-        const locks = open({ requestTimeout: 300, misbehaving: recording(sent, failing('release', Infinity, refusal)) });
-        await locks.using(key, () => 'done', { keyTimeout: 4_000 });
-        await passTime(50);
-        expect(sent.length).toBeGreaterThan(2);
-        if (isClosed) expect((await timed(() => locks.close())).elapsed).toBeLessThanOrEqual(3 * 300);
-        else await passTime(5_000);
-        const { length } = sent;
-        await passTime(2_000);
-        expect(sent.length).toBeLessThanOrEqual(length);
-      },
-    );
 
     it('a renewal that arrives after the release does not take the key again', async () => {
       const { answer, misbehaving } = held('renew', 'requests');

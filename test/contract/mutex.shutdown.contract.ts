@@ -1,5 +1,5 @@
 import { passTime } from '../support/virtual-time.js';
-import { type Lease, LockAbortedError, type LockError, LockLostError, Locks, LockTimeoutError } from 'nestjs-distributed-lock/core';
+import { type Lease, type LockError, LockLostError, Locks, LockTimeoutError } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { gate } from '../support/gate.js';
 import { held, late, silent } from './misbehaviour.js';
@@ -15,20 +15,6 @@ export function shutdownContract({ open, newKey, isFree, makeStore }: Setting): 
   });
 
   describe('stopWaiting', () => {
-    it.each([false, true])('calls waiters off (fair: %p)', async (fair) => {
-      const holder = await open().acquire(key, long);
-      const wait = { ...patient, fair };
-      const waiting = [rejection(locks.acquire(key, wait)), rejection(locks.using(key, () => 'ran', { ...wait, onTimeout: 'skip' }))];
-      await passTime(100);
-      locks.stopWaiting();
-      for (const error of await Promise.all(waiting)) {
-        expect(error).toBeInstanceOf(LockAbortedError);
-        expect(error).toMatchObject({ reason: 'shutdown', key });
-      }
-      await holder.release();
-      await eventually(() => isFree(key));
-    });
-
     it('calls off callers that begin to wait later, and lets a single try fail as before', async () => {
       await open().acquire(key, long);
       locks.stopWaiting();

@@ -1,5 +1,5 @@
 import '../support/virtual-time.js';
-import { Locks, StoreError, type Lease, type LockEvents, type LockLogger } from 'nestjs-distributed-lock/core';
+import { Locks, type Lease, type LockEvents, type LockLogger } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { LockEventEmitter } from '../../lib/core/model/events.js';
 import { LockLog } from '../../lib/core/model/lock-log.js';
@@ -230,18 +230,6 @@ describe('events of Locks', () => {
     await Promise.all(all.map((locks) => locks.close()));
     expect(most).toBeGreaterThan(1);
     expect(held).toBe(0);
-  });
-
-  it('balance a lease whose release got no answer', async () => {
-    const store = memoryStore();
-    const release = store.mutex.release.bind(store.mutex);
-    let isAway = true;
-    store.mutex.release = (request) => (isAway ? Promise.reject(new StoreError('away', { transient: true })) : release(request));
-    const { locks, names } = open(store);
-    expect(await locks.using('key', () => 5)).toBe(5);
-    isAway = false;
-    await locks.close();
-    expect(names()).toEqual(['acquired', 'released']);
   });
 
   it('have no payload built for listeners that have left', () => {

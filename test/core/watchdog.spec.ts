@@ -96,18 +96,6 @@ describe('the watchdog', () => {
   });
   afterEach(() => jest.useRealTimers());
 
-  it('renews when a third of the lease has gone, and again a third later', async () => {
-    const tenure = new FakeTenure(watchdog, driver, 900);
-    await pass(299);
-    expect(driver.batches).toHaveLength(0);
-    await pass(2);
-    expect(driver.batches).toEqual([[{ key: 'key', owner: tenure.owner, ttl: tenure.ttl }]]);
-    await pass(10_000);
-    expect(driver.batches.length).toBeGreaterThanOrEqual(30);
-    expect(driver.batches.length).toBeLessThanOrEqual(36);
-    expect(tenure).toMatchObject({ expiredAt: undefined, unknown: [], lags: [] });
-  });
-
   it('has one timer for all leases, and sends a batch for each driver', async () => {
     const others = new RenewingDriver();
     const tenures = Array.from({ length: 1_000 }, (_, index) => new FakeTenure(watchdog, index % 2 ? driver : others, 3_000));
@@ -217,15 +205,6 @@ describe('the watchdog', () => {
       expect(driver.batches).toHaveLength(1);
       expect(tenure.lags).toEqual([]);
     });
-
-    it('ends what has run out on the first tick, and does not ask the store for it', async () => {
-      const tenure = new FakeTenure(watchdog, driver, 900);
-      const longer = new FakeTenure(watchdog, driver, 2_000);
-      await lateTick(700);
-      expect(tenure.expiredAt).toBeDefined();
-      expect(tenure.lags).toHaveLength(1);
-      expect(driver.batches.flat().map(({ owner }) => owner)).toEqual([longer.owner]);
-    });
   });
 
   it('does not take a grant that was long under way for an event loop that stood still', async () => {
@@ -233,16 +212,6 @@ describe('the watchdog', () => {
     await pass(10);
     expect(driver.batches).toHaveLength(1);
     expect(tenure.lags).toEqual([]);
-  });
-
-  it('keeps no process alive', () => {
-    jest.useRealTimers();
-    const ticking = () => process.getActiveResourcesInfo().filter((name) => name === 'Timeout').length;
-    const before = ticking();
-    const tenure = new FakeTenure(watchdog, driver, 900);
-    const during = ticking();
-    watchdog.remove(tenure.asTenure);
-    expect(during).toBe(before);
   });
 });
 
