@@ -1,5 +1,4 @@
 import type { RedisStoreOptions } from 'nestjs-distributed-lock/redis';
-import { rejection } from '../../support/rejection.js';
 import { makeCertificate } from '../../support/certificate.js';
 import { eventually, staysTrue } from '../../support/eventually.js';
 import { freePort } from '../../support/free-port.js';
@@ -80,14 +79,6 @@ describe('a store', () => {
     await staysTrue(async () => expect(await connections()).toEqual(open), 2_500); // more than a requestTimeout
     await locks.close();
     await eventually(async () => (await connections()).size === before.size + 1);
-  });
-});
-
-describe('requestTimeout', () => {
-  it('is also how long connecting may take', async () => {
-    const locks = setting.own({ host: '127.0.0.1', port: await freePort() }, { requestTimeout: 2_000 });
-    const error = await rejection(locks.tryAcquire(KEY));
-    expect(error).toMatchObject({ name: 'StoreError', transient: true, message: expect.stringContaining('not connected') });
   });
 });
 

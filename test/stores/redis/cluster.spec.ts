@@ -2,7 +2,7 @@ import type { LeaseDriver, LockStore } from 'nestjs-distributed-lock/core';
 import { Socket } from 'node:net';
 import { askable } from '../../support/askable.js';
 import { eventually, staysTrue } from '../../support/eventually.js';
-import { slotOf, type ClusterNode } from '../../support/redis-cluster.js';
+import { type ClusterNode } from '../../support/redis-cluster.js';
 import { useCluster } from './cluster.setting.js';
 import { usesEveryVerb } from './every-verb.js';
 import { loadScripts, shaOf } from './setting.js';
@@ -139,21 +139,6 @@ describe('a store of a Cluster', () => {
       expect(await (await open().acquire(key, woken)).release()).toBe(true);
     },
   );
-});
-
-it.each(PREFIXES)('the keys of one lock share a slot of a Cluster, with the keyPrefix %p', async (keyPrefix) => {
-  const locks = on.locks({ clusterOptions: { keyPrefix } });
-  for (const key of ['plain', 'with:{a}:tag', '{all}']) {
-    await on.each((node) => node.flushall());
-    const lease = await locks.acquire(key, woken);
-    const wait = locks.acquire(key, { ...woken, fair: true, reentrant: false });
-    const names = async (): Promise<string[]> => (await on.each((node) => node.keys('*'))).flat();
-    await eventually(async () => (await names()).length === 3);
-    expect(await names()).toContain(`${keyPrefix ?? ''}${key}`);
-    expect(new Set((await names()).map(slotOf)).size).toBe(1);
-    await lease.release();
-    await (await wait).release();
-  }
 });
 
 it('operators of a Cluster learn what each process does and which callers wait, see what happens, and get keys back', async () => {

@@ -2,7 +2,6 @@ import type { Lock, Locks } from 'nestjs-distributed-lock/core';
 import { MUTEX, SEMAPHORE_OF_ONE, WRITE_LOCK, type Kind } from '../../contract/kinds.js';
 import { rejection } from '../../support/rejection.js';
 import { eventually, staysTrue } from '../../support/eventually.js';
-import { SHORT_LEASE } from '../../contract/in-time.js';
 import { useRedis } from './setting.js';
 import { entriesOf, queued, woken } from './waiting.js';
 
@@ -106,16 +105,6 @@ describe.each([MUTEX, WRITE_LOCK, SEMAPHORE_OF_ONE])('an offer of a $name', (kin
       return (await setting.redis.exists(KEY)) === 1;
     });
     expect(await lease.release()).toBe(true);
-  });
-
-  it('lasts no longer than the keyTimeout of its waiter', async () => {
-    const driver = kind.driverOf(setting.own().store);
-    const request = { key: KEY, tokens: 1, queue: true, share: kind.share };
-    await driver.acquire({ ...request, owner: 'app@host:1:a', ttl: LONG_OFFER });
-    await driver.acquire({ ...request, owner: 'app@host:1:b', ttl: SHORT_LEASE });
-    expect((await entriesOf(setting, KEY))[0]!.split('\n')[2]).toBe(String(SHORT_LEASE));
-    await driver.release({ key: KEY, owner: 'app@host:1:a', keepFor: 0 });
-    expect(await setting.redis.pttl(KEY)).toBeLessThanOrEqual(SHORT_LEASE);
   });
 });
 

@@ -119,14 +119,6 @@ describe('an outage during a hold', () => {
 });
 
 describe('a connection', () => {
-  it('that has gone silent for good, while the server can be reached, is replaced (G9)', async () => {
-    await locks.using('warm-up', () => undefined, woken);
-    const losses = ['EVALSHA', 'evalsha'].map((command) => proxy.dropReplyTo(command, { then: 'silence' }));
-    const lease = await locks.acquire(KEY, woken);
-    expect(losses[0]!.lost + losses[1]!.lost).toBe(1);
-    expect(await lease.release()).toBe(true);
-  });
-
   it('that has gone silent under many requests is ended once, without a warning of ioredis about its listeners', async () => {
     await locks.using('warm-up', () => undefined, woken);
     const end = jest.spyOn(Redis.prototype, 'disconnect');

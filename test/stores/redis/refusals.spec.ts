@@ -228,16 +228,6 @@ describe('a server that refuses for now', () => {
       await eventually(async () => (await setting.redis.exists('nestjs-distributed-lock:health')) === 0);
     });
 
-    it('is asked until it is cured', async () => {
-      const locks = setting.own();
-      await refusal.begin();
-      const asks = jest.spyOn(locks.store.mutex, 'acquire');
-      const call = locks.acquire(KEY, { waitTimeout: Infinity, retryInterval: 100 });
-      await eventually(() => asks.mock.calls.length > 1);
-      await refusal.end();
-      expect(await (await call).release()).toBe(true);
-    });
-
     it('has the key freed in the background, where it refused the release (G7, G10)', async () => {
       const work = async () => {
         await refusal.begin();

@@ -45,19 +45,6 @@ describe('the log', () => {
     await staysTrue(() => expect(opened.lines.slice(1)).toEqual([expect.stringMatching(BACK)]));
   });
 
-  it('names a server that is silent on connections that stay open', async () => {
-    const opened = open({ options: proxy.connection });
-    await use(opened);
-    await setting.server.pause();
-    setting.finally(() => setting.server.resume());
-    expect(await rejection(opened.locks.acquire('key', { waitTimeout: 0 }))).toBeInstanceOf(StoreError);
-    await eventually(() => expect(opened.lines).toEqual([expect.stringMatching(AWAY)]));
-    await setting.server.resume();
-    await eventually(() => opened.lines.length > 1);
-    await use(opened);
-    await staysTrue(() => expect(opened.lines.slice(1)).toEqual([expect.stringMatching(BACK)]));
-  });
-
   it('does not name a connection that breaks while it is idle and is back, nor one that is closed', async () => {
     const opened = open({ options: proxy.connection });
     await use(opened);

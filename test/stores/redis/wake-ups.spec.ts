@@ -23,17 +23,6 @@ describe('a waiter', () => {
     await expectExclusion([setting.own(), setting.own()]);
   });
 
-  it('is woken when the server has forgotten the scripts', async () => {
-    let holder = await setting.own().acquire(KEY, woken);
-    const waiting = new Set([setting.own(), setting.own()].map((locks) => locks.acquire(KEY, woken)));
-    await queued(setting, KEY, 2);
-    for (let turn = 0; turn < 2; turn++) {
-      await setting.redis.script('FLUSH');
-      await holder.release();
-      holder = await nextOf(waiting);
-    }
-  });
-
   it('is granted the key when the server was restarted, and the others are woken as before (G8)', async () => {
     const lost = await setting.own().acquire(KEY, woken);
     const waiting = new Set(Array.from({ length: 3 }, () => setting.own().acquire(KEY, woken)));

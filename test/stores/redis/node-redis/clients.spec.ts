@@ -6,7 +6,6 @@ import { overNodeRedis } from '../../../../lib/stores/redis/node-redis/node-redi
 import type { RedisClient } from '../../../../lib/stores/redis/connection/redis.client.js';
 import { rejection } from '../../../support/rejection.js';
 import { eventually } from '../../../support/eventually.js';
-import { freePort } from '../../../support/free-port.js';
 import { useRedis } from '../setting.js';
 
 const setting = useRedis();
@@ -119,13 +118,6 @@ describe.each([
       proxy.cut();
       await eventually(() => connection.status === 'end');
     }
-  });
-
-  it('that cannot be made is an outage, with its reason', async () => {
-    const client = createClient({ socket: { port: await freePort(), host: '127.0.0.1' } });
-    const error = await rejection(setting.overIoredis({ client: client as never, requestTimeout: 2_000 }).tryAcquire('order:42'));
-    expect(error).toMatchObject({ name: 'StoreError', transient: true });
-    expect(String((error as Error).cause)).toContain('ECONNREFUSED');
   });
 });
 
