@@ -264,13 +264,6 @@ export function adoptionContract({ open, newKey, driver, isFree, takeAway }: Set
       expect(await remains()).toEqual(before);
     });
 
-    it('is lost when it is taken away from the process that adopted it', async () => {
-      const adopted = await open().adopt((await handedOver()).ticket);
-      await takeAway(adopted);
-      expect(await rejection(adopted.renew())).toBeInstanceOf(LockLostError);
-      expect(adopted.signal.reason).toBeInstanceOf(LockLostError);
-    });
-
     it('tells in its events which process had it', async () => {
       const { lease, ticket } = await handedOver();
       const locks = open();

@@ -321,37 +321,23 @@ describe('a store gives each kind of lock where its client', () => {
   });
 });
 
-describe('the database of a store', () => {
-  async function expectIn(db: number, client: RedisClient | NodeRedisClient): Promise<void> {
-    const locks = single.overIoredis({ client, requestTimeout: 5_000 });
-    const lease = await locks.acquire(KEY, woken);
-    expect(await single.client({ db }).get(KEY)).toBe(lease.owner);
-    expect(await lease.release()).toBe(true);
-  }
-
-  it('is that of the options of its client', async () => {
-    await expectIn(3, single.client({ db: 3, lazyConnect: true }));
-    await expectIn(4, five.createClient({ ...{ socket: single.server.connection as never }, database: 4 }));
-  });
-
-  it('is the one that an app has selected over ioredis by the time of its first Locks, for all connections', async () => {
-    const client = single.client();
-    const store = redisStore({ client, requestTimeout: 5_000 });
-    await client.select(5);
-    const locks = new Locks(store, { logger: false });
-    single.finally(() => locks.close());
-    await client.select(6);
-    const lease = await locks.acquire(KEY, woken);
-    expect(await single.client({ db: 5 }).get(KEY)).toBe(lease.owner);
-    expect(await lease.release()).toBe(true);
-    const make = clientsOf({ client }, 5_000);
-    const reconnecting = new Promise((resolve) => client.once('connect', () => resolve(make().options.db)));
-    client.stream.destroy();
-    expect(await reconnecting).toBe(6);
-    await eventually(() => client.status === 'ready');
-    await client.select(7);
-    expect(make().options.db).toBe(6);
-  });
+it('the database of a store is the one that an app has selected over ioredis by the time of its first Locks, for all connections', async () => {
+  const client = single.client();
+  const store = redisStore({ client, requestTimeout: 5_000 });
+  await client.select(5);
+  const locks = new Locks(store, { logger: false });
+  single.finally(() => locks.close());
+  await client.select(6);
+  const lease = await locks.acquire(KEY, woken);
+  expect(await single.client({ db: 5 }).get(KEY)).toBe(lease.owner);
+  expect(await lease.release()).toBe(true);
+  const make = clientsOf({ client }, 5_000);
+  const reconnecting = new Promise((resolve) => client.once('connect', () => resolve(make().options.db)));
+  client.stream.destroy();
+  expect(await reconnecting).toBe(6);
+  await eventually(() => client.status === 'ready');
+  await client.select(7);
+  expect(make().options.db).toBe(6);
 });
 
 it('a store that is given a Cluster client logs in to a node by what is given for that node', async () => {

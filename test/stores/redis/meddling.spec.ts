@@ -2,7 +2,7 @@ import { LockConfigError, LockLostError, LockTimeoutError, StoreError, type Leas
 import { rejection } from '../../support/rejection.js';
 import { eventually } from '../../support/eventually.js';
 import { endOf, useRedis } from './setting.js';
-import { expectExclusion, queued, scriptCalls, woken } from './waiting.js';
+import { expectExclusion, scriptCalls, woken } from './waiting.js';
 
 const KEY = 'order:42';
 const QUEUE = `{${KEY}}:queue`;
@@ -173,17 +173,6 @@ describe('many shares', () => {
     expect(await ask(0)).toMatchObject({ granted: true });
     expect(await setting.redis.exists(QUEUE)).toBe(0);
   });
-
-  it('are given to all of 300 readers that wait for a writer, together', async () => {
-    const writer = await setting.own().readWriteLock(KEY).write.acquire(woken);
-    const { read } = setting.own().readWriteLock(KEY);
-    const readers = Array.from({ length: 300 }, () => read.acquire(woken));
-    await queued(setting, KEY, 300);
-    await writer.release();
-    const leases = await Promise.all(readers);
-    await Promise.all(leases.map((lease) => lease.release()));
-    expect(await setting.keys()).toEqual(onlyTheFence);
-  });
 });
 
 it('a member that is no queue entry, such as a mark of an older version, holds up no queue (G8)', async () => {
@@ -240,33 +229,6 @@ describe('the classic recipe, SET key owner NX PX and compare-and-delete', () =>
     await ours;
     expect(await setting.keys()).toEqual(['{count}:fence']);
   });
-});
-
-it('what is no message of a release, published to an inbox, does nothing', async () => {
-  const [holder, locks] = [setting.own(), setting.own()];
-  const first = await holder.acquire(KEY, { keyTimeout: 60_000 });
-  const waiting = locks.acquire(KEY, { keyTimeout: 60_000, waitTimeout: 60_000 });
-  const [inbox] = await eventually(async () => {
-    const inboxes = (await setting.redis.pubsub('CHANNELS', 'nestjs-distributed-lock:inbox:*')) as string[];
-    expect(inboxes).toHaveLength(1);
-    return inboxes;
-  });
-  await first.release();
-  const second = await waiting;
-  const { owner } = second;
-  await second.release();
-  const forged = [
-    ...['{x}:fence', '{x}:queue', '', 'a\u0000b', 'x'.repeat(513), '{', '}{', '\ud800'].map((key) => `${owner}\n${key}`),
-    ...['NaN', '-1', 'Infinity', '1e400', '', ' '].map((delay) => `${owner}\n${KEY}\n${delay}`),
-    ...['', '\n', '\n\n\n', `${owner}\n${KEY}\n1\n1`, 'x'.repeat(1_000_000), `${owner}\n${'x'.repeat(1_000_000)}`],
-  ];
-  const held = await holder.acquire(KEY, { keyTimeout: 60_000 });
-  const next = locks.acquire(KEY, { keyTimeout: 60_000, waitTimeout: 60_000, retryInterval: 60_000 });
-  await eventually(async () => expect(await setting.redis.zcard(`{${KEY}}:queue`)).toBe(1));
-  for (const message of forged) expect(await setting.redis.publish(inbox!, message)).toBe(1);
-  // What wakes the waiter comes behind them all.
-  expect(await held.release()).toBe(true);
-  expect(await (await next).release()).toBe(true);
 });
 
 it('a driver rejects a key that Redis cannot have, and does not throw', async () => {
