@@ -2,8 +2,8 @@ import { passTime } from '../support/virtual-time.js';
 import { type Lease, type LockError, LockLostError, Locks, LockTimeoutError } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { gate } from '../support/gate.js';
-import { held, late, silent } from './misbehaviour.js';
-import { rejection, timed } from '../support/rejection.js';
+import { held, late } from './misbehaviour.js';
+import { rejection } from '../support/rejection.js';
 import { long, patient, type Setting } from './setting.js';
 
 export function shutdownContract({ open, newKey, isFree, makeStore }: Setting): void {
@@ -204,12 +204,6 @@ export function shutdownContract({ open, newKey, isFree, makeStore }: Setting): 
       await other.using(key, () => undefined);
       await other.close();
       expect(close).toHaveBeenCalledTimes(1);
-    });
-
-    it('ends soon after the shutdownTimeout when the store is away', async () => {
-      const away = open({ requestTimeout: 100, shutdownTimeout: 100, misbehaving: silent('release', 100) });
-      await away.acquire(key);
-      expect((await timed(() => away.close())).elapsed).toBeLessThanOrEqual(100 + 4 * 100);
     });
   });
 }

@@ -41,7 +41,7 @@ describe('a wake-up that is lost', () => {
   });
 });
 
-it('a look that is done, while its reply is lost, of a caller that gives up: its note is removed all the same (G7)', async () => {
+it('a poll that is done, while its reply is lost, of a caller that gives up: its note is removed all the same (G7)', async () => {
   // So that each request is one command.
   for (const source of Object.values(latchScripts)) await setting.redis.script('LOAD', source);
   const proxy = await setting.proxy();
