@@ -66,7 +66,7 @@ const env = {
   ...(given['no-install'] && { TEST_INSTALL: 'no' }),
 };
 // Only these run what is built.
-if (suites.some((suite) => /^test\/(e2e|tutorial|schematics\/nest-add)/.test(suite))) buildIfChanged();
+if (suites.some((suite) => /^test\/(e2e|tutorial)/.test(suite))) buildIfChanged();
 const jest = fileURLToPath(import.meta.resolve('jest/bin/jest'));
 const reporter = suites.length > 1 ? ['--reporters=<rootDir>/test/support/progress-reporter.mjs'] : [];
 const args = [jest, '--filter', './test/support/chosen-suites.cjs', ...reporter, ...given.jest];

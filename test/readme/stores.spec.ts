@@ -1,51 +1,27 @@
-// The stores that the documents show, on real servers where they lock.
+// The stores that the documents show.
 import { NestFactory } from '@nestjs/core';
-import { drizzle } from 'drizzle-orm/node-postgres';
 import knexOf from 'knex';
-import { Kysely, PostgresDialect } from 'kysely';
 import { createPool } from 'mysql2/promise';
-import { Locks, QuorumError, type LockStore, type StoreFeature } from 'nestjs-distributed-lock/core';
+import { Locks, type LockStore, type StoreFeature } from 'nestjs-distributed-lock/core';
 import { fileStore } from 'nestjs-distributed-lock/file';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { mysqlSchema, mysqlStore } from 'nestjs-distributed-lock/mysql';
 import { lockInTransaction, postgresSchema } from 'nestjs-distributed-lock/postgres';
 import { redisStore } from 'nestjs-distributed-lock/redis';
-import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import pg from 'pg';
-import postgresJs from 'postgres';
+import { createClient } from 'redis';
 import { DataSource } from 'typeorm';
-import { rejection } from '../support/rejection.js';
-import { eventually } from '../support/eventually.js';
 import { blocksOf, read } from '../support/markdown.js';
-import type { PostgresConnection } from '../support/postgres-server.js';
-import { startRedis } from '../support/redis-server.js';
-import { sharedMariadb, sharedPostgres } from '../support/shared-server.js';
+import { sharedPostgres } from '../support/shared-server.js';
 import config from './cli-config.js';
 import { ofThreeMembers } from './etcd.js';
 import { byDirectory, byUrl as byMysqlUrl, byPool as byMysqlPool } from './mysql-and-file.js';
+import { storeOverNodeRedis } from './node-redis.js';
 import * as postgres from './postgres.js';
 import { ofRedisAndPostgres, ofThreeServers } from './quorum.js';
+import { storeBehindSentinels, storeOnCluster, storeOnSocket, storeOverTls, storeThatWaitsForReplicas } from './redis-setups.js';
 import * as zookeeper from './zookeeper.js';
-
-const directory = mkdtempSync(join(tmpdir(), 'stores-'));
-const { DATABASE_URL } = process.env;
-afterAll(() => rmSync(directory, { recursive: true }));
-afterEach(() => {
-  if (DATABASE_URL === undefined) delete process.env.DATABASE_URL;
-  else process.env.DATABASE_URL = DATABASE_URL;
-});
-
-/** It keeps a second caller out, and closes. */
-async function expectLocks(store: LockStore): Promise<void> {
-  const locks = new Locks(store, { logger: false });
-  await using lease = await locks.acquire('order:42', { keyTimeout: 60_000 });
-  expect(lease.fencingToken).toBeGreaterThan(0);
-  expect(await locks.tryAcquire('order:42', { reentrant: false })).toBeNull();
-  await lease.release();
-  await locks.close();
-}
 
 /** What the first cell of a row of the table of docs/choosing-a-store.md means. */
 const ROWS: Record<string, readonly StoreFeature[]> = {
@@ -61,7 +37,7 @@ const STORES: Record<string, () => LockStore> = {
   '/etcd': () => ofThreeMembers(),
   '/zookeeper': () => zookeeper.ofThreeMembers(),
   '/quorum': () => ofThreeServers(),
-  '/file': () => fileStore({ directory }),
+  '/file': () => fileStore({ directory: tmpdir() }),
   '/memory': () => memoryStore(),
 };
 
@@ -86,51 +62,57 @@ describe('the table of docs/choosing-a-store.md', () => {
   });
 });
 
+/** A client that is never asked. */
+const unused = {} as never;
+const NOBODY = { host: '127.0.0.1', port: 1 };
+
+// That these clients and servers lock is tested in test/stores.
+it.each<[name: string, ...stores: (() => LockStore)[]]>([
+  ['postgres', postgres.byUrl, () => postgres.byPool(new pg.Pool()), () => postgres.byQuery(unused, 'postgres://127.0.0.1:1/shop')],
+  ['postgres', () => postgres.byDrizzle({ $client: new pg.Pool() }), () => postgres.byKysely(unused)],
+  ['postgres', () => postgres.byKnex(unused), () => postgres.byPostgresJs({ listen: unused }), () => config.stores.reports],
+  ['mysql', byMysqlUrl, () => byMysqlPool(createPool('mysql://127.0.0.1:1/shop'))],
+  ['file', byDirectory],
+  ['quorum', ofThreeServers, ofRedisAndPostgres],
+  ['redis', storeOnSocket, () => storeOverTls('127.0.0.1', 1), () => storeOverNodeRedis(createClient())],
+  ['redis', () => storeBehindSentinels([NOBODY]), () => storeOnCluster([NOBODY]), () => redisStore(config.stores.default)],
+  ['redis', () => storeThatWaitsForReplicas('redis://127.0.0.1:1')],
+])('the pages show stores of %s whose options are right', async (name, ...stores) => {
+  for (const make of stores) {
+    const store = make();
+    expect(store.name).toBe(name);
+    await store.close();
+  }
+});
+
+it.each([
+  ['postgres', postgresSchema().trim()],
+  ['mysql', mysqlSchema()],
+])('docs/%s.md shows the table as it is', (page, schema) => {
+  expect(blocksOf(`docs/${page}.md`).map(({ text }) => text.trim())).toContain(schema);
+});
+
 describe('docs/postgres.md', () => {
   let url: string;
-  let connection: PostgresConnection;
   let pool: pg.Pool;
   beforeAll(async () => {
-    ({ url, connection } = await sharedPostgres());
+    ({ url } = await sharedPostgres());
     pool = new pg.Pool({ connectionString: url });
     pool.on('error', () => undefined);
     const source = await new DataSource({ type: 'postgres', url, migrations: [postgres.DistributedLock1700000000000] }).initialize();
     await source.runMigrations();
     await source.undoLastMigration();
-    await source.runMigrations();
     await source.destroy();
+    const knex = knexOf({ client: 'pg', connection: url });
+    await postgres.knexMigration()(knex);
+    await knex.destroy();
   });
   afterAll(() => pool.end());
 
-  it('shows the table as it is', () => {
-    expect(blocksOf('docs/postgres.md').map(({ text }) => text)).toContain(postgresSchema().trim());
-  });
-
-  it('makes stores of what an app has', async () => {
-    process.env.DATABASE_URL = url;
-    await expectLocks(postgres.byUrl());
-    await expectLocks(postgres.byPool(pool));
-    await expectLocks(postgres.byDrizzle(drizzle({ client: pool })));
-    await expectLocks(postgres.byKysely(new Kysely({ dialect: new PostgresDialect({ pool }) })));
-    const knex = knexOf({ client: 'pg', connection: url });
-    await postgres.knexMigration()(knex);
-    await expectLocks(postgres.byKnex(knex));
-    await knex.destroy();
-    const { host, port, user: username, database } = connection;
-    const sql = postgresJs({ host, port, username, database });
-    await expectLocks(postgres.byPostgresJs(sql));
-    await sql.end();
-  });
-
-  it('takes a DATABASE_URL as Prisma writes it', async () => {
-    process.env.DATABASE_URL = `${url}${url.includes('?') ? '&' : '?'}schema=public&connection_limit=5`;
-    await expectLocks(postgres.byUrl());
-  });
-
-  it('gives Nest a store beside TypeORM, or one that asks by its data source', async () => {
-    const app = await NestFactory.createApplicationContext(postgres.appOf(url) as never, { logger: false });
-    await expectLocks(app.get(Locks).store);
-    await expectLocks(postgres.byQuery(app.get(DataSource), url));
+  it('gives Nest a store beside TypeORM, and takes a DATABASE_URL as Prisma writes it', async () => {
+    const prisma = `${url}${url.includes('?') ? '&' : '?'}schema=public&connection_limit=5`;
+    const app = await NestFactory.createApplicationContext(postgres.appOf(prisma) as never, { logger: false });
+    expect(await app.get(Locks).using('order:42', ({ fencingToken }) => fencingToken)).toBeGreaterThan(0);
     await app.close();
   });
 
@@ -150,54 +132,6 @@ describe('docs/postgres.md', () => {
     client.release();
     await source.destroy();
   });
-});
-
-describe('docs/mysql.md', () => {
-  it('is right about its table, a URL and a pool', async () => {
-    const { url } = await sharedMariadb();
-    process.env.DATABASE_URL = url;
-    const pool = createPool(url);
-    await pool.query(mysqlSchema());
-    await expectLocks(byMysqlUrl());
-    await expectLocks(byMysqlPool(pool));
-    await pool.query('DROP TABLE distributed_lock');
-    await pool.end();
-    expect(blocksOf('docs/mysql.md').map(({ text }) => text.trim())).toContain(mysqlSchema());
-  });
-});
-
-it('docs/file.md is right about its directory', async () => {
-  process.env.LOCK_DIRECTORY = directory;
-  await expectLocks(byDirectory());
-});
-
-describe('docs/quorum.md', () => {
-  it('is right about three Redis servers and about a mix with Postgres, and that new ones do not vote yet', async () => {
-    const servers = await Promise.all([1, 2, 3].map(() => startRedis({ port: 'free' })));
-    const urls = servers.map(({ port }) => `redis://127.0.0.1:${port}`);
-    [process.env.REDIS_A, process.env.REDIS_B] = urls;
-    process.env.LOCK_SERVERS = urls.join();
-    process.env.DATABASE_URL = (await sharedPostgres()).url;
-    for (const store of [ofThreeServers(), ofRedisAndPostgres()]) {
-      const locks = new Locks(store, { logger: false });
-      // New servers are in quarantine: then a lock is an outage, and never granted.
-      await eventually(async () => {
-        const error = await rejection(locks.acquire('order:42', { waitTimeout: 0 }));
-        expect(error).toBeInstanceOf(QuorumError);
-        expect(String(error)).toContain('does not vote yet'); // the first answers may come too late
-      });
-      expect(() => locks.semaphore('order:42', { permits: 2 })).toThrow('no semaphores');
-      await locks.close();
-    }
-    await Promise.all(servers.map((server) => server.stop()));
-  });
-});
-
-it('docs/cli.md: the config file of the command line is one: test/cli runs such files', async () => {
-  const { stores, namespace } = config;
-  expect([stores.reports.name, namespace]).toEqual(['postgres', 'shop:']);
-  await redisStore(stores.default).close();
-  await stores.reports.close();
 });
 
 function cellsOf(line: string): string[] {

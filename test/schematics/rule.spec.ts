@@ -95,6 +95,13 @@ describe('the root module', () => {
     expect(files['src/main.ts']).toContain('enableShutdownHooks');
   });
 
+  it('and all else stay as they are the second time', () => {
+    const { files } = run({});
+    const again = run({ store: 'memory' }, files);
+    expect(again.said).toContain('DistributedLockModule is there already, in src/app.module.ts');
+    expect(again.files).toEqual(files);
+  });
+
   it('is left alone where another file has the lock module already', () => {
     const { files, said } = run(
       {},

@@ -4,7 +4,7 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
 import { blocksOf, read } from '../support/markdown.js';
-import { openWorkshop, type Workshop } from '../schematics/workshop.js';
+import { openWorkshop, type Workshop } from './workshop.js';
 import { type RedisServer, startRedis } from '../support/redis-server.js';
 
 const PAGE = 'docs/tutorial.md';

@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { delimiter, dirname, join } from 'node:path';
+import { delimiter, join } from 'node:path';
 import { promisify, stripVTControlCharacters } from 'node:util';
 import { ROOT } from '../support/markdown.js';
 
@@ -13,27 +13,6 @@ export interface Workshop {
   /** Runs a program of the system or of node_modules; resolves with what it printed. @throws with that, unless it ends with 0. */
   run(command: string, args: string[], options?: { cwd?: string; env?: NodeJS.ProcessEnv }): Promise<string>;
   remove(): void;
-}
-
-/** A folder of the workshop. */
-export interface App {
-  readonly folder: string;
-  read(file: string): string;
-  write(file: string, text: string, mode?: number): void;
-  run(command: string, args: string[], env?: NodeJS.ProcessEnv): Promise<string>;
-}
-
-export function appIn(workshop: Workshop, name: string): App {
-  const folder = join(workshop.folder, name);
-  return {
-    folder,
-    read: (file) => readFileSync(join(folder, file), 'utf8'),
-    write: (file, text, mode) => {
-      mkdirSync(dirname(join(folder, file)), { recursive: true });
-      writeFileSync(join(folder, file), text, { mode });
-    },
-    run: (command, args, env) => workshop.run(command, args, { cwd: folder, env }),
-  };
 }
 
 /** @param nest its major version */
