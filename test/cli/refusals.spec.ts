@@ -108,6 +108,13 @@ describe('3: the store', () => {
       });
   });
 
+  it('has no messages, so that it cannot be watched', async () => {
+    const file = join(newFolder(), 'ndl.mjs');
+    const store = JSON.stringify(join(cli.folder(), 'stores/memory/memory.store.js'));
+    writeFileSync(file, `import { memoryStore } from ${store}; export default { ...memoryStore(), bus: undefined };`);
+    await fails(['watch', '--config', file], 3, /cannot be watched/);
+  });
+
   it('says what is wrong once', () => {
     const cause = new StoreError('Postgres: no connection', { key: '', transient: true });
     const { message } = failureOf(new StoreError('Postgres: no connection', { key: 'k', transient: true, cause }));

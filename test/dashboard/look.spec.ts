@@ -2,9 +2,11 @@
 import '../support/virtual-time.js';
 import { Locks, StoreError, type LockStore, type LocksOptions } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
+import { recordStore } from 'nestjs-distributed-lock/records';
 import { Dashboard } from '../../lib/dashboard/dashboard.js';
 import type { Note, PageState } from '../../lib/dashboard/dashboard.protocol.js';
 import { gate } from '../support/gate.js';
+import { MapTable } from '../support/map-table.js';
 import { afterTurns, mayTake, passTime } from '../support/virtual-time.js';
 
 afterTurns(4);
@@ -170,6 +172,31 @@ describe('what is so', () => {
     expect((await later(3)).alarms[0]!.text).toMatch(/and does not answer$/);
     await waiters.close();
     await Promise.all(calls);
+  });
+
+  it('is an alarm when two callers wait for each other', async () => {
+    const { app, look, later } = setting();
+    const end = new AbortController();
+    const both = ['a', 'b'].map((key, index, keys) =>
+      app.using(key, async () => {
+        await passTime(100);
+        await app.acquire(keys[1 - index]!, { waitTimeout: Infinity, signal: end.signal });
+      }),
+    );
+    const ended = Promise.allSettled(both);
+    await passTime(1_000);
+    await look();
+    const text = expect.stringMatching(/^Deadlock: shop@.* holds a and waits for b/) as string;
+    expect((await later(3)).alarms).toMatchObject([{ kind: 'deadlock', text }]);
+    end.abort();
+    await ended;
+  });
+
+  it('is the advice of the doctor, where it limits what the store is fit for', async () => {
+    const dashboard = new Dashboard(new Map([['own', open(recordStore(new MapTable()))]]));
+    await dashboard.state('', '', ME);
+    await passTime(3_000);
+    expect((await dashboard.state('', '', ME)).advice).toEqual([expect.stringMatching(/^own: what a crash can lose: /)]);
   });
 
   it('is not asked of the store for a page alone, nor while nobody looks', async () => {

@@ -223,20 +223,6 @@ describe('a locked job', () => {
     await eventually(() => job.isCompleted());
   });
 
-  it('cannot be keyed by the whole job, which has no stable form; a path to its data can', async () => {
-    const Whole = sellerOf({ paramLock: true });
-    const { app, queue, add, get } = await bootQueue(server, [Whole]);
-    const refused = await add(APPLE);
-    await eventually(() => refused.isFailed());
-    expect((await queue.getJob(refused.id!))?.failedReason).toMatch(/Seller\.process/);
-    expect(get(Whole).runs).toBe(0);
-    await app.close();
-
-    const Path = sellerOf({ paramLock: ['0.data.sku'] }, {}, async () => undefined);
-    const path = await bootQueue(server, [Path]);
-    expect(await path.resultOf(await path.add(APPLE))).toMatch(/^seller-[0-9a-f]{32}-locks$/);
-  });
-
   it('is reported to a locked event handler when it fails', async () => {
     class NoSales extends Sales {
       override async sell(): Promise<never> {

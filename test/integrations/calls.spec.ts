@@ -20,32 +20,12 @@ way('Calls', 'by the class itself', () => {
     async countByThis() {
       return this.count();
     }
-    @DistributedLock(PATIENT)
-    async outer() {
-      const before = key();
-      return [before, await this.inner(), key()];
-    }
-    @DistributedLock(PATIENT)
-    async inner() {
-      return key();
-    }
-    @DistributedLock({ key: () => 'all', ...PATIENT })
-    async countdown(from: number): Promise<string[]> {
-      return from === 0 ? [key()] : [key(), ...(await this.countdown(from - 1))];
-    }
   }
 
   it('locks a call by way of `this`, also on what a factory made', async () => {
     const booted = await boot({ providers: [SelfCaller, { provide: 'made', useFactory: () => new SelfCaller() }] });
     const counters = [booted.get(SelfCaller), booted.app.get<SelfCaller>('made')];
     await expectOneAtATime(booted, ...counters.map((counter) => ({ count: () => counter.countByThis() })));
-  });
-
-  it('locks a call within another locked method, whose lease is the current one again afterwards, and may be the same', async () => {
-    const { get, acquired } = await boot({ providers: [SelfCaller] });
-    expect(await get(SelfCaller).outer()).toEqual(['SelfCaller.outer-locks', 'SelfCaller.inner-locks', 'SelfCaller.outer-locks']);
-    expect(await get(SelfCaller).countdown(2)).toEqual(Array(3).fill('SelfCaller.countdown-all-locks'));
-    expect(acquired).toEqual(['SelfCaller.outer-locks', 'SelfCaller.inner-locks', 'SelfCaller.countdown-all-locks']);
   });
 });
 
@@ -139,14 +119,40 @@ way('Hooks', 'onModuleDestroy and beforeApplicationShutdown', () => {
   });
 });
 
-/** The calls of all these classes' instances, made by Nest, are kept apart by one lock. */
-async function expectOneLock(...classes: (new () => Counter)[]): Promise<void> {
-  const booted = await boot({ providers: classes });
-  await expectOneAtATime(booted, ...classes.map((each) => booted.get(each)));
-}
+way('Inheritance', 'a base that declares the method: concrete, abstract, generic or a mixin', () => {
+  abstract class Job<T> {
+    @DistributedLock({ value: 'count', ...PATIENT })
+    async count() {
+      return this.work();
+    }
+    protected abstract work(): Promise<T>;
+  }
+  class CountingJob extends Job<number> {
+    protected work() {
+      return count();
+    }
+  }
+  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- what TypeScript wants of a mixin's constructor
+  function Counting<B extends new (...args: any[]) => object>(Base: B) {
+    class CountingBase extends Base {
+      @DistributedLock({ value: 'count', ...PATIENT })
+      async count() {
+        return count();
+      }
+    }
+    return CountingBase;
+  }
+  class Apples extends Counting(class {}) {}
+  class Pears extends Counting(class {}) {}
 
-way('Inheritance', 'a subclass inherits the method', () => {
-  it('locks by the key of the class that declares it', () => expectOneLock(Counter, class SubCounter extends Counter {}));
+  it.each<[string, ...(new () => { count(): Promise<unknown> })[]]>([
+    ['concrete', Counter, class SubCounter extends Counter {}],
+    ['abstract and generic', CountingJob],
+    ['a mixin', Apples, Pears],
+  ])('locks in all of its subclasses by one key: %s', async (_what, ...classes) => {
+    const booted = await boot({ providers: classes });
+    await expectOneAtATime(booted, ...classes.map((each) => booted.get(each)));
+  });
 });
 
 way('Inheritance', 'a subclass overrides it without the decorator', () => {
@@ -194,64 +200,6 @@ way('Inheritance', 'a subclass overrides it with a decorator of its own, and cal
     expect(ran).toEqual(['Sub.run-locks', 'Base.run-locks']);
     expect(booted.acquired).toEqual(ran);
   });
-});
-
-way('Inheritance', 'an abstract base', () => {
-  abstract class Job {
-    @DistributedLock({ value: 'count', ...PATIENT })
-    async count() {
-      return this.work();
-    }
-    protected abstract work(): Promise<number>;
-  }
-  class CountingJob extends Job {
-    protected work() {
-      return count();
-    }
-  }
-  it('locks around what the subclass implements', () => expectOneLock(CountingJob));
-});
-
-way('Inheritance', 'a generic base', () => {
-  it('locks by one key, or by one for each subclass if the key says so', async () => {
-    abstract class Repository<T> {
-      readonly saved: [T, string][] = [];
-      @DistributedLock(PATIENT)
-      async save(item: T): Promise<T> {
-        this.saved.push([item, key()]);
-        return item;
-      }
-      @DistributedLock({ value: 'truncate', key: (table: string) => table, ...PATIENT })
-      async truncate(_table: string): Promise<void> {
-        this.saved.splice(0);
-      }
-    }
-    class Apples extends Repository<{ kind: string }> {}
-    class Numbers extends Repository<number> {}
-    const { get, acquired } = await boot({ providers: [Apples, Numbers] });
-    await get(Apples).save({ kind: 'red' });
-    await get(Numbers).save(1);
-    await get(Numbers).truncate('numbers');
-    expect(get(Apples).saved).toEqual([[{ kind: 'red' }, 'Repository.save-locks']]);
-    expect(get(Numbers).saved).toEqual([]);
-    expect(acquired).toEqual(['Repository.save-locks', 'Repository.save-locks', 'truncate-numbers-locks']);
-  });
-});
-
-way('Inheritance', 'a mixin', () => {
-  // eslint-disable-next-line @typescript-eslint/no-explicit-any -- what TypeScript wants of a mixin's constructor
-  function Counting<B extends new (...args: any[]) => object>(Base: B) {
-    class CountingBase extends Base {
-      @DistributedLock({ value: 'count', ...PATIENT })
-      async count() {
-        return count();
-      }
-    }
-    return CountingBase;
-  }
-  class Apples extends Counting(class {}) {}
-  class Pears extends Counting(class {}) {}
-  it('locks in each class that is made from it', () => expectOneLock(Apples, Pears));
 });
 
 way('Inheritance', 'a method that is named by a symbol', () => {

@@ -111,27 +111,6 @@ way('Enhancers', 'a guard', () => {
     ['APP_GUARD from a factory', { providers: [{ provide: APP_GUARD, useFactory: () => new CountingGuard() }] }],
     ['@UseGuards', controllerWith(UseGuards(CountingGuard))],
   );
-
-  it('may be locked in canActivate itself', async () => {
-    const seen: unknown[] = [];
-    @Injectable()
-    class LockedGuard implements CanActivate {
-      @DistributedLock({ value: 'guard', ...PATIENT })
-      async canActivate(context: ExecutionContext) {
-        seen.push(key());
-        return context.switchToHttp().getRequest<{ url: string }>().url !== '/no';
-      }
-    }
-    const { ask, acquired } = await serve('express', controllerWith(UseGuards(LockedGuard)));
-    expect([(await ask('a')).status, (await ask('no')).status]).toEqual([200, 403]);
-    expect([seen, acquired]).toEqual([Array(2).fill('guard-locks'), Array(2).fill('guard-locks')]);
-  });
-
-  it('never runs unlocked where it is made with plain new', async () => {
-    const { ask, acquired } = await serve('express', controllerWith(UseGuards(new CountingGuard())));
-    expect((await ask('a')).status).toBe(500);
-    expect(acquired).toEqual([]);
-  });
 });
 
 way('Enhancers', 'a pipe', () => {

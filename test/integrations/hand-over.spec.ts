@@ -72,14 +72,3 @@ describe('a worker that is killed', () => {
     await second.kill();
   });
 });
-
-it('a job that is given to nobody keeps its key until its time is over', async () => {
-  const { orders, queue, locks } = await bootShop();
-  await orders.submit('42');
-  const [job] = await queue.getJobs(['waiting']);
-  expect(await isTaken(locks)).toBe(true);
-  expect(await server.client().pttl(KEY)).toBeLessThanOrEqual(60_000);
-  expect(await server.client().pttl(KEY)).toBeGreaterThan(30_000);
-  await (await locks.adopt((job!.data as { lease: string }).lease)).release();
-  expect(await isTaken(locks)).toBe(false);
-});

@@ -25,12 +25,10 @@ import {
 import { APP_INTERCEPTOR, Reflector } from '@nestjs/core';
 import { IsInt, IsString, Min } from 'class-validator';
 import { map, Observable, of } from 'rxjs';
-import { DistributedLockInterceptor, ReadLock, Semaphore, WriteLock } from 'nestjs-distributed-lock';
-import { Gate } from '../support/gate.js';
-import { eventually } from '../support/eventually.js';
+import { DistributedLockInterceptor } from 'nestjs-distributed-lock';
 import { Tally } from '../nest/tally.js';
 import { ADAPTERS, serve } from './http-app.js';
-import { among, key, lockAmong, LONG, aboveAndBelow } from './ways.js';
+import { key, lockAmong, LONG, aboveAndBelow } from './ways.js';
 
 aboveAndBelow('HTTP', '@Get with pipes on @Param and @Query, on Express and Fastify', (order) => {
   @Controller()
@@ -183,24 +181,7 @@ async function isLockedOnce({ controller, providers = [], configure }: Binding) 
   expect(await isTaken('once-locks')).toBe(false);
 }
 
-aboveAndBelow('HTTP', 'a handler with @UseInterceptors(DistributedLockInterceptor) besides: locked once', (order) => {
-  @Controller()
-  class HandlerBound {
-    @lockAmong(order, ONCE, UseInterceptors(DistributedLockInterceptor), Get('once'))
-    async once() {
-      return { key: key() };
-    }
-    @UseInterceptors(DistributedLockInterceptor)
-    @Get('free')
-    async free() {
-      return { key: key() };
-    }
-  }
-
-  it('locks once', () => isLockedOnce({ controller: HandlerBound }));
-});
-
-aboveAndBelow('HTTP', 'DistributedLockInterceptor bound to the controller or the app besides: locked once', (order) => {
+aboveAndBelow('HTTP', 'DistributedLockInterceptor bound to the handler, the controller or the app besides: locked once', (order) => {
   @Controller()
   class Plain {
     @lockAmong(order, ONCE, Get('once'))
@@ -215,63 +196,20 @@ aboveAndBelow('HTTP', 'DistributedLockInterceptor bound to the controller or the
   @UseInterceptors(DistributedLockInterceptor)
   @Controller()
   class ControllerBound extends Plain {}
+  @Controller()
+  class HandlerBound extends Plain {
+    @lockAmong(order, ONCE, UseInterceptors(DistributedLockInterceptor), Get('once'))
+    override async once() {
+      return { key: key() };
+    }
+  }
   const globally = (app: INestApplication) => app.useGlobalInterceptors(app.get(DistributedLockInterceptor));
 
   it.each<[string, Binding]>([
+    ['the handler', { controller: HandlerBound }],
     ['the controller', { controller: ControllerBound }],
     ['APP_INTERCEPTOR', { controller: Plain, providers: [{ provide: APP_INTERCEPTOR, useClass: DistributedLockInterceptor }] }],
     ['useExisting', { controller: Plain, providers: [{ provide: APP_INTERCEPTOR, useExisting: DistributedLockInterceptor }] }],
     ['useGlobalInterceptors', { controller: Plain, configure: globally }],
   ])('locks once, bound by %s', (_how, binding) => isLockedOnce(binding));
-});
-
-aboveAndBelow('HTTP', '@Get with @ReadLock and @Post with @WriteLock, on Express and Fastify', (order) => {
-  @Controller('page')
-  class PageController {
-    readonly gate = new Gate();
-    writes = 0;
-    @among(order, ReadLock({ value: 'page', ...LONG }), Get())
-    async read() {
-      await this.gate.pass();
-      return { writes: this.writes, key: key() };
-    }
-    @among(order, WriteLock({ value: 'page', ...LONG }), Post())
-    async write() {
-      return { writes: ++this.writes };
-    }
-  }
-
-  it.each(ADAPTERS)('serves readers together, and a writer alone (%s)', async (adapter) => {
-    const { ask, post, get, waiting } = await serve(adapter, { controllers: [PageController] });
-    const { gate } = get(PageController);
-    const readers = [ask('page'), ask('page'), ask('page')];
-    await eventually(() => gate.arrived === 3);
-    const writer = post('page');
-    await eventually(() => expect(waiting).toEqual(['page-locks']));
-    gate.open();
-    for (const reader of readers) expect((await reader).body).toEqual({ writes: 0, key: 'page-locks' });
-    expect((await writer).body).toEqual({ writes: 1 });
-  });
-});
-
-aboveAndBelow('HTTP', '@Post with @Semaphore, on Express and Fastify', (order) => {
-  @Controller('exports')
-  class ExportController {
-    readonly gate = new Gate();
-    @among(order, Semaphore({ permits: 2, ...LONG }), Post())
-    async export() {
-      await this.gate.pass();
-      return { key: key() };
-    }
-  }
-
-  it.each(ADAPTERS)('serves as many requests at a time as there are permits (%s)', async (adapter) => {
-    const { post, get, waiting } = await serve(adapter, { controllers: [ExportController] });
-    const { gate } = get(ExportController);
-    const calls = Array.from({ length: 5 }, () => post('exports'));
-    await eventually(() => waiting.length === 3);
-    expect(gate.arrived).toBe(2);
-    gate.open();
-    for (const call of calls) expect((await call).body).toEqual({ key: 'ExportController.export-locks' });
-  });
 });

@@ -1,12 +1,11 @@
-import { Cron, Interval, ScheduleModule, SchedulerRegistry } from '@nestjs/schedule';
+import { Cron, ScheduleModule, SchedulerRegistry } from '@nestjs/schedule';
 import { currentLease, LeaderOnly } from 'nestjs-distributed-lock';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { boot, type Booted } from '../nest/boot.js';
-import { forkChild } from '../support/child.js';
 import { eventually } from '../support/eventually.js';
 import { useRedis } from '../stores/redis/setting.js';
 import { among, lockAmong, aboveAndBelow, way } from './ways.js';
-import { BillingJobs, DigestJobs, ImportJobs, Outbox, SweepJobs } from './schedule-jobs.js';
+import { BillingJobs, DigestJobs, ImportJobs, Outbox } from './schedule-jobs.js';
 
 const imports = [ScheduleModule.forRoot()];
 const NEVER = '0 0 0 29 2 *';
@@ -60,13 +59,6 @@ way('Schedules', 'minHold against clocks that differ', () => {
     expect(await fire(second, 'digest')).toBe('skipped');
     expect([first.get(Outbox).sent, second.get(Outbox).sent]).toEqual([['digest under DigestJobs.sendDigest-locks'], []]);
   });
-
-  it('holds for an interval too', async () => {
-    const [first, second] = [await onRedis(SweepJobs, Outbox), await onRedis(SweepJobs, Outbox)];
-    expect(first.app.get(SchedulerRegistry).getIntervals()).toEqual(['sweep']);
-    await Promise.all([first.get(SweepJobs).sweep(), second.get(SweepJobs).sweep()]);
-    expect([...first.get(Outbox).sent, ...second.get(Outbox).sent]).toEqual(['sweep under SweepJobs.sweep-locks']);
-  });
 });
 
 aboveAndBelow('Schedules', '@Cron with @LeaderOnly in two apps on one Redis', (order) => {
@@ -90,51 +82,6 @@ aboveAndBelow('Schedules', '@Cron with @LeaderOnly in two apps on one Redis', (o
     await eventually(async () => (await tick(second, 'tick'), later.length > 0));
     expect(new Set(earlier).size).toBe(1);
     expect(later[0]).toBeGreaterThan(earlier[0]!);
-  });
-});
-
-aboveAndBelow('Schedules', '@Interval with @LeaderOnly', (order) => {
-  it('runs on the leader only', async () => {
-    const runs = { first: 0, second: 0 };
-    const ticks = { first: 0, second: 0 };
-    const jobsOf = (app: 'first' | 'second') => {
-      class Jobs {
-        @among(order, LeaderOnly(`interval-${order}`, { keyTimeout: 60_000 }), Interval(5))
-        async tick() {
-          runs[app]++;
-        }
-        @Interval(5)
-        async count() {
-          ticks[app]++;
-        }
-      }
-      return Jobs;
-    };
-    await onRedis(jobsOf('first'));
-    await eventually(() => runs.first > 0);
-    await onRedis(jobsOf('second'));
-    await eventually(() => ticks.second > 20);
-    expect(runs.second).toBe(0);
-  });
-});
-
-way('Schedules', 'the leader is killed: another instance takes over when its lease has ended', () => {
-  it('with a greater token', async () => {
-    const ticks = async () =>
-      (await setting.redis.lrange('ticks', 0, -1)).map((line) => JSON.parse(line) as { pid: number; token: number });
-    const args = [JSON.stringify({ connection: setting.server.connection, keyTimeout: 5_000 })];
-    const children = await Promise.all([1, 2].map(() => forkChild('test/integrations/leader.child.ts', { args })));
-    try {
-      await eventually(async () => (await standbys('ticks')) === 1 && (await ticks()).length > 10);
-      const [before] = await ticks();
-      await children.find(({ pid }) => pid === before!.pid)!.kill();
-      await eventually(async () => (await ticks()).at(-1)!.pid !== before!.pid);
-      const seen = await ticks();
-      expect(new Set(seen.map(({ pid, token }) => `${pid} ${token}`)).size).toBe(2);
-      expect(seen.at(-1)!.token).toBeGreaterThan(before!.token);
-    } finally {
-      await Promise.all(children.map((child) => child.kill()));
-    }
   });
 });
 

@@ -2,7 +2,7 @@ import '../support/virtual-time.js';
 import { Injectable, Module, type DynamicModule, type Type } from '@nestjs/common';
 import { Cron, Interval, ScheduleModule, SchedulerRegistry, Timeout } from '@nestjs/schedule';
 import { Test } from '@nestjs/testing';
-import { DistributedLock, DistributedLockModule, Locks } from 'nestjs-distributed-lock';
+import { DistributedLockModule, Locks } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { boot, start } from '../nest/boot.js';
 import { eventually } from '../support/eventually.js';
@@ -135,23 +135,4 @@ way('Schedules', 'any order of imports', () => {
       expect(app.get(Jobs).runs).toEqual(new Set(['Jobs.timeout-locks', 'Jobs.interval-locks', 'Jobs.cron-locks']));
     },
   );
-});
-
-way('Schedules', 'a job that other code adds to the SchedulerRegistry', () => {
-  it('is locked, since the method itself is', async () => {
-    class Jobs {
-      runs: unknown[] = [];
-      @DistributedLock(LONG)
-      async tick() {
-        this.runs.push(key());
-      }
-    }
-    const { app, get } = await boot({ imports, providers: [Jobs] });
-    app.get(SchedulerRegistry).addTimeout(
-      'dynamic',
-      setTimeout(() => void get(Jobs).tick(), 5),
-    );
-    await passTime(10);
-    expect(get(Jobs).runs).toEqual(['Jobs.tick-locks']);
-  });
 });
