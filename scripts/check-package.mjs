@@ -93,7 +93,7 @@ async function withNodeRedisOnly(app, tarball) {
   for (const version of supported.redis.split(' || ').slice(values.newest ? -1 : 0)) {
     const own = `${app}-${version.slice(1)}`;
     await createApp(own, [tarball, `redis@${version}`, '@types/node@20']);
-    await runPrograms(own, 'core-node-redis');
+    await node(join(own, 'esm/core-node-redis.mjs'));
     for (const [type, variants] of Object.entries(resolutions)) {
       for (const options of variants) await typeCheck(join(own, type), { ...options, skipLibCheck: false }, ['consumer-node-redis.ts']);
     }

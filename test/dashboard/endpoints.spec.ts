@@ -161,10 +161,7 @@ describe.each(ADAPTERS)('on %s', (adapter) => {
     ['a form', { ...ORDER, 'content-type': 'application/x-www-form-urlencoded' }],
     ['a text', { ...ORDER, 'content-type': 'text/plain' }],
     ['another site', { ...ORDER, 'sec-fetch-site': 'cross-site' }],
-    ['another site of the same domain', { ...ORDER, 'sec-fetch-site': 'same-site' }],
     ['a page without the header', { ...SITE, 'content-type': 'application/json' }],
-    ['another origin', { 'content-type': 'application/json', 'x-lock-dashboard': '1', origin: 'https://evil.example.com' }],
-    ['no origin that can be read', { 'content-type': 'application/json', 'x-lock-dashboard': '1', origin: 'null' }],
   ])('an order of %s changes nothing', async (_what, headers) => {
     const { keyOf, locks, order } = await open(adapter, {}, (app) => app.enableCors({ origin: true, credentials: true }));
     const lease = await locks.acquire('order:42');
@@ -177,15 +174,8 @@ describe.each(ADAPTERS)('on %s', (adapter) => {
   it('what is shown is not read by another site', async () => {
     const { at } = await open(adapter);
     for (const path of ['/key?store=default&key=a', '/state']) {
-      const foreign: Record<string, string>[] = [
-        { 'sec-fetch-site': 'cross-site' },
-        { origin: 'https://evil.example.com' },
-        { referer: 'http://evil.example.com/' },
-      ];
-      for (const headers of foreign)
-        expect(await at(path, { headers: { 'x-lock-dashboard': '1', ...headers } })).toMatchObject({ status: 403 });
-      // An image of a page of plain HTTP.
-      expect(await at(path, { headers: {} })).toMatchObject({ status: 403 });
+      const foreign = { 'x-lock-dashboard': '1', 'sec-fetch-site': 'cross-site' };
+      for (const headers of [foreign, {}]) expect(await at(path, { headers })).toMatchObject({ status: 403 });
     }
     // Not a browser: its credentials decide.
     expect(await at('/state', { headers: { 'x-lock-dashboard': '1' } })).toMatchObject({ status: 200 });

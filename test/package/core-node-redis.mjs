@@ -1,9 +1,6 @@
-// With `redis` alone: ioredis is neither installed nor needed, and missed only by those who ask for it.
-import { Locks, LockTimeoutError } from 'nestjs-distributed-lock/core';
-import { redisStore } from 'nestjs-distributed-lock/redis';
-import { postgresStore } from 'nestjs-distributed-lock/postgres';
-import { zookeeperStore } from 'nestjs-distributed-lock/zookeeper';
+// With `redis` alone, by `require` and by `import`: ioredis is neither installed nor needed, and missed only by those who ask for it.
 import assert from 'node:assert/strict';
+import { createRequire } from 'node:module';
 import { createClient } from 'redis';
 import scenario from './core-scenario.cjs';
 
@@ -12,15 +9,17 @@ const make = () => {
   client.on('error', () => undefined);
   return client;
 };
-const clients = [make(), make()];
-assert.throws(() => redisStore({ url: 'redis://localhost:1' }), /install ioredis, or pass a client of redis/);
-const missing = [postgresStore({ url: 'postgres://localhost:1' }), zookeeperStore({ connectionString: 'localhost:1' })];
-const told = Promise.all(
-  missing.map((each) =>
-    assert.rejects(new Locks(each, { logger: false }).acquire('a'), /^LockConfigError: .* is not installed: npm install /),
-  ),
-);
-const [store, otherStore] = clients.map((client) => redisStore({ client }));
-const end = () => clients.forEach((client) => client.destroy());
-await told;
-await scenario({ Locks, LockTimeoutError, store, otherStore, end });
+for (const load of [createRequire(import.meta.url), (name) => import(name)]) {
+  const { Locks, LockTimeoutError } = await load('nestjs-distributed-lock/core');
+  const { redisStore } = await load('nestjs-distributed-lock/redis');
+  const { postgresStore } = await load('nestjs-distributed-lock/postgres');
+  const { zookeeperStore } = await load('nestjs-distributed-lock/zookeeper');
+  assert.throws(() => redisStore({ url: 'redis://localhost:1' }), /install ioredis, or pass a client of redis/);
+  for (const missing of [postgresStore({ url: 'postgres://localhost:1' }), zookeeperStore({ connectionString: 'localhost:1' })]) {
+    const refused = new Locks(missing, { logger: false }).acquire('a');
+    await assert.rejects(refused, /^LockConfigError: .* is not installed: npm install /);
+  }
+  const clients = [make(), make()];
+  const [store, otherStore] = clients.map((client) => redisStore({ client }));
+  await scenario({ Locks, LockTimeoutError, store, otherStore, end: () => clients.forEach((client) => client.destroy()) });
+}
