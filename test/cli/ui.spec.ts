@@ -54,7 +54,7 @@ describe('ndl ui', () => {
     for (const path of ['/state', '/key?store=default&key=a']) {
       expect((await fetch(url + path, { headers: { 'sec-fetch-site': 'cross-site' } })).status).toBe(403);
     }
-    const named = request(`${url}/key?store=default&key=a`, { headers: { host: 'evil.example.com' } }).end();
+    const named = request(`${url}/key?store=default&key=a`, { headers: { ...HEADERS, host: 'evil.example.com' } }).end();
     const [refused] = (await once(named, 'response')) as [IncomingMessage];
     expect([refused.statusCode, refused.resume().headers['cache-control']]).toEqual([403, 'no-store']);
     expect((await fetch(`${url}/release`, { method: 'POST', body: '{}' })).status).toBe(403);
