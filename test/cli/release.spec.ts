@@ -1,17 +1,10 @@
 // `ndl release`: it takes the key from the owner that was named, or it does nothing.
 import { spawnSync } from 'node:child_process';
 import { join } from 'node:path';
-import type { Locks } from 'nestjs-distributed-lock/core';
-import { Flags, type Io } from '../../lib/cli/command.js';
-import { EXIT, Failure } from '../../lib/cli/failure.js';
-import { COMMANDS } from '../../lib/cli/ndl.js';
-import { Output } from '../../lib/cli/output.js';
+import { EXIT } from '../../lib/cli/failure.js';
 import { ndlHere, useCli, type CliResult } from '../support/cli.js';
 import { eventually } from '../support/eventually.js';
-import { random } from '../support/random.js';
 import { documentIn, errorIn, hold, useRedis } from './setting.js';
-
-type Flagged = Record<string, string | true>;
 
 const redis = useRedis();
 const cli = useCli();
@@ -97,58 +90,4 @@ it('takes a key from a caller with others of its process behind it, by the token
   expect(code).toBe(0);
   await works;
   await (await next).release();
-});
-
-it('300 times a key that changes hands all the time', async () => {
-  const client = redis.server.client();
-  const locks = redis.service();
-  /** Lets so many answers of the server pass: moments of a hand-over, on a machine of any speed. */
-  const answers = async (most: number): Promise<void> => {
-    for (let left = Math.floor(random() * most); left > 0; left--) await client.ping();
-  };
-  const releaseNow = async (flags: Flagged): Promise<string> => {
-    let text = '';
-    const stdout = { write: (line: string) => (text += line) };
-    const io = { stdout, stderr: stdout, stdin: {}, env: {} } as unknown as Io;
-    const { signal } = new AbortController();
-    const session = { io, flags: new Flags(flags), words: ['key'], rest: [], out: new Output(false, false, io), signal };
-    const failure = await COMMANDS.release!.run({ ...session, locks: async () => locks }).catch((error: unknown) => error);
-    if (failure instanceof Failure && failure.exitCode >= EXIT.free) return failure.exitCode === EXIT.free ? 'free' : 'changed';
-    if (failure !== EXIT.ok) throw failure;
-    return text.includes('taken by force') ? 'forced' : 'released';
-  };
-
-  /** Owners that lost the key by force, and those that were asked to release it. */
-  const [taken, asked] = [new Set<string>(), new Set<string>()];
-  let isOver = false;
-  const swap = async (swapper: Locks): Promise<void> => {
-    while (!isOver) {
-      const lease = await swapper.acquire('key', { waitTimeout: Infinity, keyTimeout: 60_000 });
-      lease.signal.addEventListener('abort', () => asked.add(lease.owner));
-      // Some for long enough to be found again, so that all moments of a release meet a hand-over.
-      await answers(random() < 0.5 ? 10 : 50);
-      if (!(await lease.release())) taken.add(lease.owner);
-    }
-  };
-  const swapping = [0, 1, 2].map(() => swap(redis.service()));
-  const found = { changed: new Set<string>(), free: new Set<string>(), forced: new Set<string>(), released: new Set<string>() };
-  let count = 0;
-  const work = async (): Promise<void> => {
-    while (count < 300 || [found.changed, found.forced, found.released].some((owners) => owners.size === 0)) {
-      const [owner, token] = await client.mget('key', '{key}:fence');
-      if (!owner || owner.startsWith('kept:')) continue;
-      await answers(5);
-      const how: Flagged = random() < 0.5 ? { now: true } : { grace: '10m' };
-      const outcome = await releaseNow({ owner, reason: 'test', yes: true, ...how, ...(token && random() < 0.5 ? { token } : {}) });
-      found[outcome as keyof typeof found].add(owner);
-      count++;
-    }
-  };
-  await Promise.all([work(), work(), work(), work()]);
-  isOver = true;
-  await Promise.all(swapping);
-  // Nobody has lost it but those it was taken from; nobody was asked but those that were named.
-  expect([...taken].filter((owner) => !found.forced.has(owner))).toEqual([]);
-  const named = new Set([...found.forced, ...found.released, ...found.changed]);
-  expect([...asked].filter((owner) => !named.has(owner))).toEqual([]);
 });

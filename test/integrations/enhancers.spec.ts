@@ -22,22 +22,11 @@ import {
   UseInterceptors,
   UsePipes,
 } from '@nestjs/common';
-import {
-  APP_FILTER,
-  APP_GUARD,
-  APP_INTERCEPTOR,
-  APP_PIPE,
-  type ContextId,
-  ContextIdFactory,
-  type ContextIdStrategy,
-  type HostComponentInfo,
-  REQUEST,
-} from '@nestjs/core';
+import { APP_FILTER, APP_GUARD, APP_INTERCEPTOR, APP_PIPE, REQUEST } from '@nestjs/core';
 import { DistributedLock } from 'nestjs-distributed-lock';
-import { defer, lastValueFrom, Observable } from 'rxjs';
 import { count, Counter, expectOneAtATime, PATIENT } from './counter.js';
 import { serve } from './http-app.js';
-import { key, way } from './ways.js';
+import { way } from './ways.js';
 
 /** Each is locked itself, in the method that Nest calls or in one that this calls. */
 @Injectable()
@@ -129,24 +118,6 @@ way('Enhancers', 'an interceptor', () => {
     ['APP_INTERCEPTOR', { providers: [{ provide: APP_INTERCEPTOR, useClass: CountingInterceptor }] }],
     ['@UseInterceptors', controllerWith(UseInterceptors(CountingInterceptor))],
   );
-
-  it('may hold the lock in intercept itself, for as long as the handler runs', async () => {
-    const seen: unknown[] = [];
-    @Injectable()
-    class LockedInterceptor implements NestInterceptor {
-      @DistributedLock({ value: 'around', ...PATIENT })
-      intercept(_context: ExecutionContext, next: CallHandler): Observable<unknown> {
-        return defer(async () => {
-          const result: unknown = await lastValueFrom(next.handle());
-          seen.push(key());
-          return result;
-        });
-      }
-    }
-    const { ask, acquired } = await serve('express', controllerWith(UseInterceptors(LockedInterceptor)));
-    expect((await ask('a')).body).toEqual({ id: 'a' });
-    expect([seen, acquired]).toEqual([['around-locks'], ['around-locks']]);
-  });
 });
 
 way('Enhancers', 'an exception filter', () => {
@@ -201,51 +172,5 @@ way('Providers', 'request scope', () => {
     const ask = async (id: number) => expect((await served.ask(`${id}`)).status).toBe(200);
     await expectOneAtATime(served, { count: () => ask(1) }, { count: () => ask(2) });
     expect(seen.toSorted()).toEqual([...Array(3).fill('/1'), ...Array(3).fill('/2')]);
-  });
-});
-
-way('Providers', 'durable, one instance for each tenant', () => {
-  /** As in the documentation of Nest: what is made for a tenant is kept for its later requests. */
-  class ByTenant implements ContextIdStrategy<{ headers: Record<string, string> }> {
-    private readonly tenants = new Map<string, ContextId>();
-
-    attach(contextId: ContextId, { headers }: { headers: Record<string, string> }) {
-      const tenant = headers['x-tenant'] ?? '';
-      const known = this.tenants.get(tenant) ?? ContextIdFactory.create();
-      this.tenants.set(tenant, known);
-      return {
-        resolve: ({ isTreeDurable }: HostComponentInfo) => (isTreeDurable ? known : contextId),
-        payload: { tenant },
-      };
-    }
-  }
-  const made: string[] = [];
-
-  @Injectable({ scope: Scope.REQUEST, durable: true })
-  class TenantCounter extends Counter {
-    constructor(@Inject(REQUEST) readonly context: { tenant: string }) {
-      super();
-      made.push(context.tenant);
-    }
-  }
-  @Controller()
-  class TenantController {
-    constructor(@Inject(TenantCounter) private readonly counter: TenantCounter) {}
-    @Get()
-    async count() {
-      return { count: await this.counter.count() };
-    }
-  }
-  beforeEach(() => ContextIdFactory.apply(new ByTenant()));
-  afterEach(() => ContextIdFactory.apply(undefined as unknown as ContextIdStrategy));
-
-  it('locks across the tenants, which share a key, and each of which keeps its instance', async () => {
-    const served = await serve('express', { controllers: [TenantController], providers: [TenantCounter] });
-    const ask = async (tenant: string) => expect((await served.ask('', { headers: { 'x-tenant': tenant } })).status).toBe(200);
-    await expectOneAtATime(served, { count: () => ask('a') }, { count: () => ask('b') });
-    expect(new Set(made)).toEqual(new Set(['a', 'b']));
-    const ofFirstRequests = made.length;
-    await ask('a');
-    expect(made).toHaveLength(ofFirstRequests);
   });
 });

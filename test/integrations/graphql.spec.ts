@@ -1,16 +1,7 @@
-import {
-  Injectable,
-  ParseIntPipe,
-  Scope,
-  SetMetadata,
-  UseGuards,
-  UseInterceptors,
-  type CanActivate,
-  type ExecutionContext,
-} from '@nestjs/common';
-import { APP_FILTER, APP_INTERCEPTOR, Reflector } from '@nestjs/core';
+import { ParseIntPipe, SetMetadata, UseGuards, type CanActivate, type ExecutionContext } from '@nestjs/common';
+import { APP_FILTER, Reflector } from '@nestjs/core';
 import { Args, Field, GqlExecutionContext, Int, Mutation, ObjectType, Parent, Query, ResolveField, Resolver } from '@nestjs/graphql';
-import { DistributedLockInterceptor, LockExceptionFilter } from 'nestjs-distributed-lock';
+import { LockExceptionFilter } from 'nestjs-distributed-lock';
 import { Gate } from '../support/gate.js';
 import { Tally } from '../nest/tally.js';
 import { eventually } from '../support/eventually.js';
@@ -116,41 +107,6 @@ aboveAndBelow('GraphQL', '@ResolveField, for each of many parents', (order) => {
     expect(tally).toMatchObject({ value: 4, most: 1 });
     const own = [0, 1, 2, 3].map((id) => `own-${id}-locks`);
     expect(acquired.toSorted()).toEqual([...own, ...Array(5).fill('shelf-locks'), ...Array(4).fill('total-locks')]);
-  });
-});
-
-aboveAndBelow('GraphQL', 'a resolver of request scope, and one with the interceptor bound besides: locked once', (order) => {
-  // With `reentrant: false` a method that is locked twice waits for itself, in vain.
-  const ONCE = { reentrant: false, waitTimeout: 0, keyTimeout: 60_000 };
-
-  @Resolver()
-  class BoundResolver {
-    @lockAmong(order, { value: 'bound', ...ONCE }, UseInterceptors(DistributedLockInterceptor), Query(() => String))
-    async bound() {
-      return key();
-    }
-  }
-  @Resolver()
-  @Injectable({ scope: Scope.REQUEST })
-  class RequestResolver {
-    static made = 0;
-    constructor() {
-      RequestResolver.made++;
-    }
-    @lockAmong(order, { value: 'scoped', ...ONCE }, Query(() => String))
-    async scoped() {
-      return key();
-    }
-  }
-
-  it('locks once', async () => {
-    const globally = { provide: APP_INTERCEPTOR, useClass: DistributedLockInterceptor };
-    const { query, acquired } = await serveGraphql({ providers: [BoundResolver, RequestResolver, globally] });
-    expect((await query('{ bound scoped }')).data).toEqual({ bound: 'bound-locks', scoped: 'scoped-locks' });
-    expect(acquired.toSorted()).toEqual(['bound-locks', 'scoped-locks']);
-    const { made } = RequestResolver;
-    await query('{ scoped }');
-    expect(RequestResolver.made).toBe(made + 1);
   });
 });
 

@@ -8,8 +8,6 @@ import {
   ParseIntPipe,
   Post,
   Query,
-  Redirect,
-  Res,
   SetMetadata,
   UseGuards,
   UseInterceptors,
@@ -114,30 +112,6 @@ aboveAndBelow('HTTP', 'guards, interceptors and metadata of a handler, on Expres
     expect([status, body]).toEqual([200, { wrapped: { key: 'clerk-locks' }, after: 'unlocked' }]);
     expect(acquired).toEqual(['clerk-locks']);
     expect(seen).toEqual(['unlocked', 'unlocked']);
-  });
-});
-
-aboveAndBelow('HTTP', '@Redirect and @Res({ passthrough: true }), on Express and Fastify', (order) => {
-  @Controller()
-  class ShopController {
-    @lockAmong(order, { value: 'old', ...LONG }, Get('old'), Redirect('/new', 302))
-    async old() {
-      return { url: `/new?key=${key()}`, statusCode: 307 };
-    }
-    @lockAmong(order, { value: 'reply', ...LONG }, Post('reply'))
-    async reply(@Res({ passthrough: true }) reply: { header(name: string, value: string): unknown }) {
-      reply.header('X-Key', key());
-      return { done: true };
-    }
-  }
-
-  it.each(ADAPTERS)('locks once, and the answer is as the handler says (%s)', async (adapter) => {
-    const { ask, post, acquired } = await serve(adapter, { controllers: [ShopController] });
-    const moved = await ask('old');
-    expect([moved.status, moved.headers.get('location')]).toEqual([307, '/new?key=old-locks']);
-    const done = await post('reply');
-    expect([done.status, done.headers.get('x-key'), done.body]).toEqual([201, 'reply-locks', { done: true }]);
-    expect(acquired).toEqual(['old-locks', 'reply-locks']);
   });
 });
 

@@ -44,7 +44,7 @@ describe('paramLock in an HTTP handler', () => {
   /** Payments of one order, by clients that differ in a header that says nothing of the order. */
   async function payThrice(type: new () => { tally: Tally }) {
     const logger = new Log();
-    const { ask, get, acquired } = await serve('express', { controllers: [type] }, { logger });
+    const { ask, get, acquired } = await serve('express', { controllers: [type] }, { logger, silence: ['NDL_SHUTDOWN_HOOKS'] });
     const pay = (client: string) => ask('orders/7/pay', { method: 'POST', headers: { 'x-client': client } });
     const answers = await Promise.all(['a', 'b', 'c'].map(pay));
     expect(answers).toMatchObject(Array(3).fill({ status: 201 }));
@@ -159,7 +159,11 @@ describe('paramLock in a resolver', () => {
 
   it('is a warning over @Context(), which no call can have in its key, and none over one of its fields', async () => {
     const logger = new Log();
-    const { query, acquired } = await serveGraphql({ providers: [Payments] }, { logger }, { context: () => ({ tenant: 'eu' }) });
+    const { query, acquired } = await serveGraphql(
+      { providers: [Payments] },
+      { logger, silence: ['NDL_SHUTDOWN_HOOKS'] },
+      { context: () => ({ tenant: 'eu' }) },
+    );
     expect(logger.warnings).toEqual([
       expect.stringMatching(/on Payments\.loose: paramLock makes argument 1, @Context\(\), part of the key/),
     ]);

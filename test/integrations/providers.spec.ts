@@ -207,15 +207,6 @@ way('Two apps in one process', 'each with a store of its own, sharing a class', 
   });
 });
 
-way('Two apps in one process', 'on the same store', () => {
-  it('locks across both', async () => {
-    const first = await boot({ providers: [Counter] });
-    const second = await boot({ providers: [Counter] }, { store: first.store });
-    second.locks.on('acquired', ({ key }) => void first.acquired.push(key));
-    await expectOneAtATime(first, first.get(Counter), second.get(Counter));
-  });
-});
-
 way('Two apps in one process', 'one instance, created by the first, a useValue in the second', () => {
   it('locks at the store of the app that made it', async () => {
     const first = await boot({ providers: [Reporter] });

@@ -12,10 +12,8 @@ import {
   Transactional as TypeOrmTransactional,
 } from 'typeorm-transactional';
 import { boot, type Booted } from '../nest/boot.js';
-import { eventually } from '../support/eventually.js';
 import { ClsStockService } from './cls-stock.js';
 import { key, lockAmong, LONG, aboveAndBelow, way, type Order } from './ways.js';
-import { TypeOrmStockService } from './typeorm-stock.js';
 
 /** A database of its own in memory, with some apples; what it begins and ends is noted in `log`. */
 async function openDatabase(log: string[]): Promise<DataSource> {
@@ -171,23 +169,5 @@ aboveAndBelow('Transactions', '@Transactional of typeorm-transactional', (order)
         await database.destroy();
       },
     };
-  });
-});
-
-way('Transactions', 'hooks of typeorm-transactional in a locked method', () => {
-  it('run after the commit, and the lock is released', async () => {
-    const log: string[] = [];
-    const database = addTransactionalDataSource(await openDatabase(log));
-    try {
-      const booted = await boot({ providers: [TypeOrmStockService, { provide: DataSource, useValue: database }] });
-      logLocks(booted, log);
-      await Promise.all([1, 2, 3].map(() => booted.get(TypeOrmStockService).reduce('apple')));
-      await eventually(() => booted.get(TypeOrmStockService).notified.length === 3);
-      expect(await applesIn(database)).toBe(17);
-      expect(log).toEqual(Array(3).fill(['acquired', 'BEGIN', 'COMMIT', 'released']).flat());
-    } finally {
-      deleteDataSourceByName('default');
-      await database.destroy();
-    }
   });
 });

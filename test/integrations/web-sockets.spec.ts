@@ -2,15 +2,14 @@ import { UseFilters, type INestApplication } from '@nestjs/common';
 import { APP_FILTER } from '@nestjs/core';
 import { IoAdapter } from '@nestjs/platform-socket.io';
 import { WsAdapter } from '@nestjs/platform-ws';
-import { MessageBody, SubscribeMessage, WebSocketGateway, WebSocketServer } from '@nestjs/websockets';
+import { SubscribeMessage, WebSocketGateway } from '@nestjs/websockets';
 import { once } from 'node:events';
-import type { Server } from 'socket.io';
 import { io, type Socket } from 'socket.io-client';
 import { WebSocket } from 'ws';
 import { DistributedLock, LockExceptionFilter } from 'nestjs-distributed-lock';
 import { boot, listen } from '../nest/boot.js';
 import { eventually } from '../support/eventually.js';
-import { key, lockAmong, aboveAndBelow, type Order } from './ways.js';
+import { key, aboveAndBelow, type Order } from './ways.js';
 import { BusyWsFilter, gatewayOf } from './web-socket-gateway.js';
 
 interface Client {
@@ -57,7 +56,7 @@ const ws: Transport = {
 async function serve({ adapt, connect }: Transport, metadata: Parameters<typeof boot>[0]) {
   const booted = await boot(metadata, {}, adapt);
   const url = await listen(booted.app);
-  return { ...booted, ...(await connect(url)), connect: (namespace = '') => connect(url + namespace) };
+  return { ...booted, ...(await connect(url)), connect: () => connect(url) };
 }
 
 const INTERNAL = { status: 'error', message: 'Internal server error' };
@@ -114,26 +113,7 @@ function provesMessages(order: Order, transport: Transport): void {
   });
 }
 
-aboveAndBelow('WebSockets', '@SubscribeMessage with socket.io', (order) => {
-  provesMessages(order, socketIo);
-
-  it('is locked in a namespace, and the gateway has its server', async () => {
-    @WebSocketGateway({ namespace: 'shop' })
-    class ShopGateway {
-      @WebSocketServer() server!: Server;
-      @lockAmong(order, { keyTimeout: 60_000 }, SubscribeMessage('cry'))
-      async cry(@MessageBody() text: string) {
-        this.server.emit('cried', `${text} ${key()}`);
-      }
-    }
-    const { connect, acquired } = await serve(socketIo, { providers: [ShopGateway] });
-    const { emit, heard } = await connect('/shop');
-    emit('cry', 'apples');
-    await eventually(() => heard.length > 0);
-    expect(heard).toEqual([['cried', 'apples ShopGateway.cry-locks']]);
-    expect(acquired).toEqual(['ShopGateway.cry-locks']);
-  });
-});
+aboveAndBelow('WebSockets', '@SubscribeMessage with socket.io', (order) => provesMessages(order, socketIo));
 
 aboveAndBelow('WebSockets', '@SubscribeMessage with ws', (order) => provesMessages(order, ws));
 

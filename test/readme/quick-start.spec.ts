@@ -32,17 +32,6 @@ it('sells no apple that is not there', async () => {
 });
 // #endregion
 
-it('a locked method runs under fake timers', async () => {
-  jest.useFakeTimers();
-  try {
-    const imports = [DistributedLockModule.forRoot({ store: memoryStore(), logger: false })];
-    const module = await Test.createTestingModule({ imports, providers: [OrderService] }).compile();
-    await expect(module.get(OrderService).importAll()).resolves.toBe('all are here');
-  } finally {
-    jest.useRealTimers();
-  }
-});
-
 const setting = useRedisOfEnv();
 const quiet = { logger: false, abortOnError: false } as const;
 let modules: typeof Modules;
@@ -86,25 +75,6 @@ describe('docs/keys.md', () => {
     expect(await lease.release()).toBe(true);
     expect(await classicLock(redis, 'me')).toBe(true);
     await app.close();
-  });
-
-  it('the layout is the one that docs/keys.md shows', async () => {
-    const { redis } = setting;
-    const locks = new Locks(redisStore({ url: setting.url }), { logger: false, defaults: { keyTimeout: 60_000 } });
-    const mutex = await locks.acquire('order:42');
-    const permits = await locks.semaphore('pool', { permits: 3, count: 2 }).acquire();
-    await locks.countDownLatch('import').trySetCount(3);
-    await locks.acquire('order:{42}');
-
-    expect((await redis.keys('*')).sort()).toEqual(
-      ['import', 'order:42', 'order:{42}', 'order:{42}::fence', 'pool', '{order:42}:fence', '{pool}:fence'].sort(),
-    );
-    expect(await redis.get('order:42')).toBe(mutex.owner);
-    expect(mutex.owner).toMatch(/^.+@[^:]+:\d+:[0-9a-f-]{36}$/);
-    expect(await redis.get('{order:42}:fence')).toMatch(/^\d{16}$/);
-    expect(await redis.zrange('pool', '0', '-1')).toEqual(['semaphore 3', `permits:${permits.owner}`, permits.owner]);
-    expect(await redis.hget('import', 'count')).toBe('3');
-    await locks.close();
   });
 });
 
