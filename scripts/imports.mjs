@@ -8,7 +8,7 @@ const IMPORT =
   /^(?:import|export) (?!type )[^;'"]*?\bfrom '([^'\s]+)'|\bimport\(?\s*'([^'\s]+)'|\brequire\('([^'\s]+)'\)|'(test\/[^'\s]+\.child\.ts)'/gm;
 const known = new Map();
 
-/** @returns {string[]} such as `test/fence-guard/decrements.ts`, `test/core/call-path.child.ts`, `yaml` */
+/** @returns {string[]} such as `test/fence-guard/clients.ts`, `test/core/call-path.child.ts`, `yaml` */
 function importsOf(file) {
   const names = Array.from(readFileSync(join(root, file), 'utf8').matchAll(IMPORT), ([, ...found]) => found.find(Boolean));
   return names.map((name) => {

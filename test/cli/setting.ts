@@ -17,7 +17,7 @@ export function errorIn(text: string): NdlError['error'] {
 }
 
 /** Services of this test file, each with a store of its own: the commands see them as they see other processes. They end after each test. */
-export function useServices(makeStore: () => LockStore): (options?: LocksOptions, isAskable?: boolean) => Locks {
+function useServices(makeStore: () => LockStore): (options?: LocksOptions, isAskable?: boolean) => Locks {
   const services: Locks[] = [];
   afterEach(() => Promise.all(services.splice(0).map((each) => each.close())));
   return (options, isAskable = true) => {

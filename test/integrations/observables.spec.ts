@@ -1,6 +1,6 @@
 import '../support/virtual-time.js';
-import { Controller, Get, Injectable } from '@nestjs/common';
-import { currentLease, DistributedLock, LockConfigError, LockTimeoutError, type DistributedLockOptions } from 'nestjs-distributed-lock';
+import { Injectable } from '@nestjs/common';
+import { currentLease, DistributedLock, LockTimeoutError, type DistributedLockOptions } from 'nestjs-distributed-lock';
 import {
   concat,
   concatMap,
@@ -224,26 +224,6 @@ way('Streams', 'a hot Observable', () => {
     source.next('b');
     expect([first.received, second.received]).toEqual([['a'], ['b']]);
     second.unsubscribe();
-  });
-});
-
-way('Streams', 'an Observable from a method that counts as one with a promise: a clear error', () => {
-  it('names what to write, and the key is free again', async () => {
-    @Controller()
-    class Untyped {
-      @Get()
-      @DistributedLock({ value: 'feed' })
-      read() {
-        return interval(1).pipe(take(1));
-      }
-    }
-    const { get, acquired, isTaken } = await boot({ controllers: [Untyped] });
-    const result = get(Untyped).read() as unknown as Promise<unknown>;
-    await expect(result).rejects.toThrow(
-      /Untyped\.read: the method has run, and returned an Observable: say so with returns: 'observable'/,
-    );
-    await expect(get(Untyped).read()).rejects.toBeInstanceOf(LockConfigError);
-    expect([acquired, await isTaken(KEY)]).toEqual([[KEY, KEY], false]);
   });
 });
 

@@ -224,10 +224,4 @@ way('Two apps in one process', 'one instance as a useValue in both', () => {
     await expectOneAtATime(second, first.get(Counter), second.get(Counter));
     expect(first.acquired).toEqual([]);
   });
-
-  it('locks again at the store of the first when the second is closed', async () => {
-    const [first, second] = await bootTwo({ providers: providers() });
-    await second.app.close();
-    await expectOneAtATime(first, first.get(Counter));
-  });
 });

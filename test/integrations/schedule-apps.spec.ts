@@ -5,7 +5,7 @@ import { boot, type Booted } from '../nest/boot.js';
 import { eventually } from '../support/eventually.js';
 import { useRedis } from '../stores/redis/setting.js';
 import { among, lockAmong, aboveAndBelow, way } from './ways.js';
-import { BillingJobs, DigestJobs, ImportJobs, Outbox } from './schedule-jobs.js';
+import { BillingJobs, DigestJobs, ImportJobs, Outbox, SweepJobs } from './schedule-jobs.js';
 
 const imports = [ScheduleModule.forRoot()];
 const NEVER = '0 0 0 29 2 *';
@@ -58,6 +58,13 @@ way('Schedules', 'minHold against clocks that differ', () => {
     await first.app.close(); // which does not free the key
     expect(await fire(second, 'digest')).toBe('skipped');
     expect([first.get(Outbox).sent, second.get(Outbox).sent]).toEqual([['digest under DigestJobs.sendDigest-locks'], []]);
+  });
+
+  it('holds for an interval too', async () => {
+    const [first, second] = [await onRedis(SweepJobs, Outbox), await onRedis(SweepJobs, Outbox)];
+    expect(first.app.get(SchedulerRegistry).getIntervals()).toEqual(['sweep']);
+    await Promise.all([first.get(SweepJobs).sweep(), second.get(SweepJobs).sweep()]);
+    expect([...first.get(Outbox).sent, ...second.get(Outbox).sent]).toEqual(['sweep under SweepJobs.sweep-locks']);
   });
 });
 

@@ -114,17 +114,6 @@ describe('DistributedLockModule', () => {
     ]);
   });
 
-  it('may hold no store but named ones', async () => {
-    class Named {
-      @DistributedLock({ store: 'only' })
-      async run() {
-        return 'done';
-      }
-    }
-    const app = await start(Test.createTestingModule({ imports: [forRoot({ ...options(), name: 'only' })], providers: [Named] }));
-    expect(await app.get(Named).run()).toBe('done');
-  });
-
   it('reports lost leases to Nest’s logger, to one of your own, or to nobody', async () => {
     const lines: unknown[][] = [];
     const write = (...line: unknown[]) => void lines.push(line);

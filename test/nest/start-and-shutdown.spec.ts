@@ -128,14 +128,10 @@ class JobController {
 }
 
 describe('an app that closes', () => {
-  const bootJobs = async (store = here()) => {
-    const providers = [Jobs, { provide: APP_FILTER, useClass: LockExceptionFilter }];
-    const booted = await boot({ controllers: [JobController], providers }, { store });
-    return { ...booted, jobs: booted.get(Jobs) };
-  };
-
   it('answers 503 to requests that wait, and lets those in flight end with free keys and nested calls', async () => {
-    const { app, get, jobs } = await bootJobs();
+    const providers = [Jobs, { provide: APP_FILTER, useClass: LockExceptionFilter }];
+    const { app, get } = await boot({ controllers: [JobController], providers }, { store: here() });
+    const jobs = get(Jobs);
     const url = await listen(app);
     (app.getHttpServer() as Server).keepAliveTimeout = 10; // a closing server waits for idle connections too
     const ask = async (path: string) => {
@@ -156,16 +152,6 @@ describe('an app that closes', () => {
     await closing;
     // Fencing tokens stay.
     expect((await setting.redis.keys('*')).filter((key) => !key.endsWith(':fence'))).toEqual([]);
-  });
-
-  it('quits the client that it made', async () => {
-    const connections = async () => String(await setting.redis.client('LIST')).trim().split('\n').length; // prettier-ignore
-    const before = await connections();
-    const { app, jobs } = await bootJobs();
-    await jobs.part('a');
-    expect(await connections()).toBeGreaterThan(before);
-    await app.close();
-    await eventually(async () => (await connections()) === before);
   });
 });
 

@@ -69,7 +69,7 @@ const NOBODY = { host: '127.0.0.1', port: 1 };
 // That these clients and servers lock is tested in test/stores.
 it.each<[name: string, ...stores: (() => LockStore)[]]>([
   ['postgres', postgres.byUrl, () => postgres.byPool(new pg.Pool()), () => postgres.byQuery(unused, 'postgres://127.0.0.1:1/shop')],
-  ['postgres', () => postgres.byDrizzle({ $client: new pg.Pool() }), () => postgres.byKysely(unused)],
+  ['postgres', () => postgres.byDrizzle({ $client: new pg.Pool() } as never), () => postgres.byKysely(unused)],
   ['postgres', () => postgres.byKnex(unused), () => postgres.byPostgresJs({ listen: jest.fn() } as never), () => config.stores.reports],
   ['mysql', byMysqlUrl, () => byMysqlPool(createPool('mysql://127.0.0.1:1/shop'))],
   ['file', byDirectory],

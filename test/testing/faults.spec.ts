@@ -106,15 +106,6 @@ describe.each(kinds)('a call that returns a %s', (returns) => {
     expect(await called).toEqual({ values: ['sold'] });
   });
 
-  it('stall: the signal aborts when the event loop goes on, which is seen as a lag', async () => {
-    const { call, faults, locks, shop } = await setting();
-    void call();
-    await passTime(1_000);
-    await faults.stall(15_000);
-    expect(shop.seen[0]).toBe('aborted');
-    expect(locks.events.map(({ event }) => event)).toContain('lag');
-  });
-
   it('shutDown: a waiter rejects, a body is drained', async () => {
     const { call, faults } = await setting();
     const first = call();

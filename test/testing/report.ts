@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { CronLock, currentLease, DistributedLock } from 'nestjs-distributed-lock';
+import { currentLease, DistributedLock } from 'nestjs-distributed-lock';
 
 export const MINUTE = 60_000;
 export const HOUR = 60 * MINUTE;
@@ -10,18 +10,12 @@ const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve,
 @Injectable()
 export class ReportService {
   readonly runs: number[] = [];
-  ticks = 0;
 
   @DistributedLock({ value: 'report' })
   async write(): Promise<string> {
     await sleep(HOUR);
     currentLease()!.assertHeld();
     return 'written';
-  }
-
-  @DistributedLock({ value: 'report', waitTimeout: 15 * MINUTE })
-  async patient(): Promise<string> {
-    return 'at last';
   }
 
   @DistributedLock({ value: 'endless', retryCount: 0 })
@@ -34,11 +28,6 @@ export class ReportService {
     const { signal } = currentLease()!;
     await new Promise((resolve) => signal.addEventListener('abort', resolve));
     return performance.now();
-  }
-
-  @CronLock({ minHold: 30 * MINUTE, value: 'cron' })
-  async tick(): Promise<void> {
-    this.ticks++;
   }
 
   @DistributedLock({ value: 'steps' })

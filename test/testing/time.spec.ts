@@ -45,15 +45,6 @@ describe('passTime', () => {
     expect(locks.events.filter(({ event }) => event === 'lag' || event === 'lost')).toEqual([]);
   });
 
-  it('lets a caller wait for ten minutes, and get the key when it is released', async () => {
-    await locks.holdElsewhere('report-locks', { for: 10 * MINUTE });
-    const got = service.patient();
-    await passTime(10 * MINUTE);
-    expect(await got).toBe('at last');
-    expect(locks).toHaveWaited('report-locks', { atLeast: 10 * MINUTE });
-    expect(locks).not.toHaveWaited('report-locks', { atLeast: 10 * MINUTE + 1_000 });
-  });
-
   it('ends a wait that is endless in the app after five seconds', async () => {
     await locks.holdElsewhere('endless-locks');
     const failed = expect(service.endless()).rejects.toBeInstanceOf(LockTimeoutError);
@@ -68,16 +59,6 @@ describe('passTime', () => {
     expect(locks.held).toHaveLength(1);
     await passTime(1_000);
     expect(await running).toBeGreaterThanOrEqual(end);
-  });
-
-  it('keeps the key of a cron for its minHold', async () => {
-    await service.tick();
-    await passTime(29 * MINUTE);
-    await service.tick();
-    expect(service.ticks).toBe(1);
-    await passTime(MINUTE);
-    await service.tick();
-    expect(service.ticks).toBe(2);
   });
 
   it('lets promises settle after each timer: a hundred steps of 10 ms are a second', async () => {
