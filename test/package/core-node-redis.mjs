@@ -21,5 +21,6 @@ for (const load of [createRequire(import.meta.url), (name) => import(name)]) {
   }
   const clients = [make(), make()];
   const [store, otherStore] = clients.map((client) => redisStore({ client }));
-  await scenario({ Locks, LockTimeoutError, store, otherStore, end: () => clients.forEach((client) => client.destroy()) });
+  await scenario({ Locks, LockTimeoutError, store, otherStore });
+  for (const { isOpen } of clients) assert.equal(isOpen, false, 'a client that was not connected stays so');
 }
