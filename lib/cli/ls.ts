@@ -76,7 +76,7 @@ function rowOf(report: KeyReport, out: Output, hears: boolean): string[] {
   return [
     out.key(key),
     what,
-    holder ? `${processOf(holder)}${more}${holder.phase === 'kept' ? ' (kept)' : hears && !holder.told ? ' (silent)' : ''}` : '–',
+    holder ? `${processOf(holder)}${more}${holder.phase === 'kept' ? ' (kept)' : hears && !holder.report ? ' (silent)' : ''}` : '–',
     holder ? labelOf(holder) : '–',
     age(oldest(at, holders)),
     age(remaining),

@@ -18,8 +18,8 @@ export function listed(facts: readonly string[]): string {
   return facts.filter((fact) => fact !== '' && fact !== NONE).join(', ');
 }
 
-export function labelOf({ told }: Pick<KeyHolder, 'told'> | Pick<KeyWaiter, 'told'>): string {
-  const [first] = told === undefined ? [] : [told].flat();
+export function labelOf({ report }: Pick<KeyHolder, 'report'> | Pick<KeyWaiter, 'report'>): string {
+  const [first] = report === undefined ? [] : [report].flat();
   return first?.label?.replaceAll(/\s+/g, ' ') ?? NONE;
 }
 

@@ -43,9 +43,9 @@ function print(out: Output, report: KeyReport): void {
   if (fencingToken !== null) out.line(`token    ${fencingToken}, the last one that was given`);
   if (kind === 'count-down latch' || kind === 'foreign') out.line(`ends in  ${age(remaining)}`);
   for (const holder of holders) {
-    const silent = holder.told ? '' : 'no answer from its process: blocked, or it has not renewed a lease yet';
+    const silent = holder.report ? '' : 'no answer from its process: blocked, or it has not renewed a lease yet';
     const state = holder.phase === 'kept' ? 'released, and kept until its minHold is over' : silent;
-    const until = holder.told?.handedOverUntil;
+    const until = holder.report?.handedOverUntil;
     const since = until ? `until ${until.toISOString()}, not adopted yet` : `held for ${age(oldest(at, [holder]))}`;
     const facts = listed([labelOf(holder), since, `ends in ${age(holder.remaining)}`, permitsOf(holder.permits), state]);
     out.line(`holder   ${until ? `handed over by ${processOf(holder)},` : `${processOf(holder)} `} ${facts}`);
@@ -53,7 +53,7 @@ function print(out: Output, report: KeyReport): void {
   if (holderCount > holders.length) out.line(`         and ${holderCount - holders.length} more`);
   if (waiterCount > 0) out.line(`waiters  ${waiterCount}, the first for ${age(oldest(at, waiters))}`);
   for (const [index, waiter] of waiters.entries()) {
-    const calls = waiter.told?.[0]?.waiting ?? 1;
+    const calls = waiter.report?.[0]?.waiting ?? 1;
     const keys = [...new Set(heldWhileWaiting(waiter).map((held) => out.key(held.key)))];
     const facts = [labelOf(waiter), age(oldest(at, [waiter])), calls > 1 ? `${calls} callers` : '', permitsOf(waiter.permits)];
     const state = [keys.length === 0 ? '' : `holds ${keys.join(', ')}`, waiter.isHeard ? '' : 'its process is gone'];

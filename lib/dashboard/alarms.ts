@@ -17,11 +17,11 @@ const NAMED = 3;
 export function waitAlarm(row: Row, { holders, holderCount }: KeyReport, time: number, hears: boolean): PageAlarm | undefined {
   const { key, store, waiters, waitingSince, kind, permits } = row;
   if (waiters === 0 || waitingSince === null || time - waitingSince < STUCK || kind === 'leader election') return undefined;
-  const all = holders.map(({ owner, told, since, phase, remaining }) => {
-    const name = `${told?.label === undefined ? '' : `${told.label} of `}${processOf(owner)}`;
+  const all = holders.map(({ owner, report, since, phase, remaining }) => {
+    const name = `${report?.label === undefined ? '' : `${report.label} of `}${processOf(owner)}`;
     if (phase === 'kept') return `it is kept for ${remaining === null ? 'ever' : `${duration(remaining)} more`}, by ${name}`;
     const age = since === null ? '' : ` for ${duration(time - since.getTime())}`;
-    return `${name} holds it${age}${hears ? ` and ${told ? 'answers' : 'does not answer'}` : ''}`;
+    return `${name} holds it${age}${hears ? ` and ${report ? 'answers' : 'does not answer'}` : ''}`;
   });
   // A process may have several permits.
   const who = [...new Set(all)].slice(0, NAMED);

@@ -22,20 +22,20 @@ export function holderId(key: string, owner: string): string {
 
 /** @param hears whether the processes of the store get questions. @param before what was known of this owner: it stays when its process falls silent. */
 export function partyOf(
-  { owner, app, host, pid, phase, since, told, remaining }: KeyHolder,
+  { owner, app, host, pid, phase, since, report, remaining }: KeyHolder,
   time: number,
   hears: boolean,
   before?: Party,
 ): Party {
-  const isSilent = hears && phase === 'held' && told === undefined;
+  const isSilent = hears && phase === 'held' && report === undefined;
   const endsAt = remaining === null ? null : Math.round(time + remaining);
   if (isSilent && before) return { ...before, endsAt, isSilent };
-  const { label = null, fencingToken: token = null, handedOverUntil } = told ?? {};
+  const { label = null, fencingToken: token = null, handedOverUntil } = report ?? {};
   return {
     ...{ owner, app, host, pid, label, token, isSilent, since: since?.getTime() ?? null },
     phase: handedOverUntil ? 'handed over' : phase,
     endsAt: handedOverUntil?.getTime() ?? endsAt,
-    saidAt: told ? time : null,
+    saidAt: report ? time : null,
   };
 }
 
@@ -48,7 +48,7 @@ export function lineOf(store: string, name: string, report: KeyReport, holder: P
     waitingSince: waiters.length === 0 ? null : time - Math.max(0, ...waiters.map(({ since }) => at.getTime() - since.getTime())),
   };
   const callers = [...holders, ...waiters].slice(0, MOST_SEARCHED);
-  const labels = callers.flatMap(({ told }) => [told].flat().map((each) => each?.label));
+  const labels = callers.flatMap((caller) => [caller.report].flat().map((each) => each?.label));
   const text = [...new Set([name, store, row.kind, holder?.label, ...labels, ...callers.map(processOf)])].join(' ').toLowerCase();
   return { row, key, text };
 }

@@ -50,24 +50,24 @@ function entriesOfQueue({ key, waiting, holders, contenders }: LockQueue): Entry
 export function keyReportOf(state: KeyState, entries: readonly Entry[] = []): KeyReport {
   const holderIn = (owner: string): SentReport | undefined => entries.find((entry) => entry.holder && entry.owner === owner)?.holder;
   const keyHolderOf = (holder: HolderState): KeyHolder => {
-    const report = holderIn(holder.owner);
-    const since = report?.since ?? holder.since;
-    const told = report && toldOf(report);
-    return defined({ ...holder, ...ownerPartsOf(holder.owner), since: since === null ? null : new Date(since), told });
+    const sent = holderIn(holder.owner);
+    const since = sent?.since ?? holder.since;
+    const report = sent && processReportOf(sent);
+    return defined({ ...holder, ...ownerPartsOf(holder.owner), since: since === null ? null : new Date(since), report });
   };
   const waiters = new Map<string, KeyWaiter>();
   /** The owner by which the callers of a process wait, and how many. */
   const callers = new Map<string, number>();
-  const add = (waiter: Omit<KeyWaiter, keyof OwnerParts | 'told'>): void => {
+  const add = (waiter: Omit<KeyWaiter, keyof OwnerParts | 'report'>): void => {
     const { owner } = waiter;
     const entry = entries.find((each) => each.waiters && each.owner === owner);
     // What was a waiter when its process answered has the key by now.
     const isOlder = entry !== undefined && !holderIn(owner) && state.holders.some((holder) => holder.owner === owner);
-    const told = entry?.waiters?.slice(isOlder ? 1 : 0).map(toldOf);
+    const report = entry?.waiters?.slice(isOlder ? 1 : 0).map(processReportOf);
     // The clock of a process may be another one than that of the store.
-    const since = told?.[0] && !isOlder ? new Date(state.at - told[0].oldestWait) : waiter.since;
-    if (told?.length !== 0) waiters.set(owner, defined({ ...waiter, ...ownerPartsOf(owner), since, told }));
-    callers.set(owner, told?.length === 0 ? 0 : (entry?.waiters?.[0]?.waiting ?? 1) - Number(isOlder));
+    const since = report?.[0] && !isOlder ? new Date(state.at - report[0].oldestWait) : waiter.since;
+    if (report?.length !== 0) waiters.set(owner, defined({ ...waiter, ...ownerPartsOf(owner), since, report }));
+    callers.set(owner, report?.length === 0 ? 0 : (entry?.waiters?.[0]?.waiting ?? 1) - Number(isOlder));
   };
   for (const waiter of state.waiters) add({ ...waiter, since: new Date(waiter.since), holding: waiter.holding.map(heldKeyOf) });
   for (const { owner, permits } of state.holders) {
@@ -76,9 +76,9 @@ export function keyReportOf(state: KeyState, entries: readonly Entry[] = []): Ke
     if (first) add({ owner, since: new Date(first.since), permits, holding: first.holding.map(heldKeyOf), isHeard: true });
   }
   // A process has several entries in the queue of a semaphore, and reports all of its callers by one of them.
-  const telling = new Set([...waiters.values()].filter(({ told }) => told).map(processOf));
-  for (const [owner, { told }] of waiters) {
-    if (told || !telling.has(processOf(owner))) continue;
+  const telling = new Set([...waiters.values()].filter(({ report }) => report).map(processOf));
+  for (const [owner, { report }] of waiters) {
+    if (report || !telling.has(processOf(owner))) continue;
     waiters.delete(owner);
     callers.delete(owner);
   }
@@ -95,7 +95,16 @@ export function keyReportOf(state: KeyState, entries: readonly Entry[] = []): Ke
   };
 }
 
-function toldOf({ label, since, token, patienceLeft, waiting, oldestWait, holding, handedOverUntil: end }: SentReport): ProcessReport {
+function processReportOf({
+  label,
+  since,
+  token,
+  patienceLeft,
+  waiting,
+  oldestWait,
+  holding,
+  handedOverUntil: end,
+}: SentReport): ProcessReport {
   const held = holding.map(heldKeyOf);
   const handedOverUntil = end === undefined ? undefined : new Date(end);
   return defined({ label, since: new Date(since), fencingToken: token, patienceLeft, waiting, oldestWait, holding: held, handedOverUntil });

@@ -72,8 +72,8 @@ export function waitGraph(reports: Iterable<KeyReport>): Deadlock[] {
 }
 
 /** The keys that a waiter holds, as the store and its process report them. */
-export function heldWhileWaiting({ holding, told = [] }: KeyWaiter): HeldKey[] {
-  return [...holding, ...told.flatMap((each) => each.holding)];
+export function heldWhileWaiting({ holding, report = [] }: KeyWaiter): HeldKey[] {
+  return [...holding, ...report.flatMap((each) => each.holding)];
 }
 
 /** Knows deadlocks that two looks have found, one after the other: what only one of them finds was a passing state. */
@@ -94,7 +94,7 @@ function nameOf({ keys, members }: Deadlock): string {
 
 /** The callers by this waiter that hold a key: others keep no caller waiting. */
 function chainsOf(waiter: KeyWaiter, report: KeyReport): Chain[] {
-  const callers: readonly Pick<ProcessReport, 'label' | 'patienceLeft' | 'holding'>[] = waiter.told ?? [waiter];
+  const callers: readonly Pick<ProcessReport, 'label' | 'patienceLeft' | 'holding'>[] = waiter.report ?? [waiter];
   return callers
     .filter(({ holding }) => holding.length > 0)
     .map(({ label, patienceLeft, holding }) => ({ waiter, report, label, patienceLeft, holding, next: [], behind: [] }));

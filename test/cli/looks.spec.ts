@@ -60,7 +60,7 @@ describe('ls', () => {
     });
     await eventually(async () => {
       const { total, keys } = await documentOf('ls');
-      const holders = [{ owner, app: 'shop', permits: null, told: { label: 'Orders.pay' } }];
+      const holders = [{ owner, app: 'shop', permits: null, report: { label: 'Orders.pay' } }];
       expect([total, keys[0]]).toMatchObject([1, { key: 'order:42', holders, waiterCount: 1 }]);
       expect(keys[0]?.waiters[0]?.waitingFor).toBeGreaterThanOrEqual(0);
     });

@@ -81,12 +81,12 @@ it('takes a key from a caller with others of its process behind it, by the token
   await first.release();
   const { holders, fencingToken } = await eventually(async () => {
     const { key } = documentIn((await ndlHere(['show', 'k', '--url', redis.url, '--json'])).stdout, 'show');
-    expect(key.holders[0]?.told).toBeDefined();
+    expect(key.holders[0]?.report).toBeDefined();
     return key;
   });
   const [holder] = holders;
-  expect(holder!.told!.fencingToken).toBeLessThan(fencingToken!);
-  const { code } = await release('k', '--owner', holder!.owner, '--token', String(holder!.told!.fencingToken), '--reason', 'r', '--yes');
+  expect(holder!.report!.fencingToken).toBeLessThan(fencingToken!);
+  const { code } = await release('k', '--owner', holder!.owner, '--token', String(holder!.report!.fencingToken), '--reason', 'r', '--yes');
   expect(code).toBe(0);
   await works;
   await (await next).release();

@@ -95,7 +95,7 @@ describe('a lost lease', () => {
     const owner = await eventually(async () => {
       const { stdout } = await ndlHere(['show', 'k', '--url', redis.url, '--json']);
       const [holder] = documentIn(stdout, 'show').key.holders;
-      expect(holder?.told?.label).toBe('ndl run sh');
+      expect(holder?.report?.label).toBe('ndl run sh');
       return holder?.owner as string;
     });
     const release = ['release', 'k', '--owner', owner, '--reason', 'test', '--yes', '--json', '--grace', '10m', '--url', redis.url];

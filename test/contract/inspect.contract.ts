@@ -44,16 +44,16 @@ export function inspectContract(name: string, makeStore: MakeStore): void {
         const start = Date.now();
         const lease = await locks.acquire(key, { keyTimeout: 60_000, label: 'Nightly.run' });
         const waits = others.acquire(key, { ...patient, label: 'Shop.sell' });
-        const report = await until(({ waiterCount, holders: [holder] }) => waiterCount === 1 && holder?.told !== undefined);
+        const report = await until(({ waiterCount, holders: [holder] }) => waiterCount === 1 && holder?.report !== undefined);
         expect(report).toMatchObject({ key, kind: 'mutex', fencingToken: lease.fencingToken, holderCount: 1 });
-        const caller = { app: 'shop', pid: process.pid, told: { label: 'Nightly.run' } };
+        const caller = { app: 'shop', pid: process.pid, report: { label: 'Nightly.run' } };
         expect(report.holders[0]).toMatchObject({ ...caller, owner: lease.owner, phase: 'held', permits: Infinity });
         expect(report.holders[0]!.remaining).toBeLessThanOrEqual(60_000);
         // The clock of the server may be a little behind.
         expect(+report.holders[0]!.since!).toBeGreaterThan(start - 1_000);
         expect(+report.at - +report.holders[0]!.since!).toBeGreaterThan(-1_000);
         expect(report.waiters[0]).toMatchObject({ app: 'other', permits: Infinity, holding: [], isHeard: true });
-        expect(report.waiters[0]!.told).toMatchObject([{ label: 'Shop.sell', patienceLeft: null, waiting: 1 }]);
+        expect(report.waiters[0]!.report).toMatchObject([{ label: 'Shop.sell', patienceLeft: null, waiting: 1 }]);
         await lease.release();
         await (await waits).release();
       });
@@ -62,7 +62,7 @@ export function inspectContract(name: string, makeStore: MakeStore): void {
         const lease = await locks.acquire(key, patient);
         const waits = locks.acquire(key, { ...patient, waitTimeout: 60_000, label: 'Shop.sell' });
         const report = await until(({ waiterCount }) => waiterCount === 1);
-        expect(report.waiters[0]!.told).toMatchObject([{ label: 'Shop.sell', patienceLeft: expect.any(Number) }]);
+        expect(report.waiters[0]!.report).toMatchObject([{ label: 'Shop.sell', patienceLeft: expect.any(Number) }]);
         await lease.release();
         await (await waits).release();
       });
@@ -169,7 +169,7 @@ export function inspectContract(name: string, makeStore: MakeStore): void {
           inside.pop();
           return 'done';
         });
-        await until(({ holders: [holder] }) => holder?.told !== undefined);
+        await until(({ holders: [holder] }) => holder?.report !== undefined);
         const next = others.using(key, () => order.push(`then ${inside.length} inside`), patient);
         const { holders } = await until(({ waiterCount }) => waiterCount === 1);
         expect(await others.forceRelease(key, { reason, by: 'jane' })).toEqual({ outcome: 'gave back', holder: holders[0]!.owner });
@@ -185,7 +185,7 @@ export function inspectContract(name: string, makeStore: MakeStore): void {
         locks.on('lost', (event) => losses.push(event.reason));
         const goesOn = gate();
         const call = rejection(locks.using(key, () => goesOn.passed));
-        await until(({ holders: [holder] }) => holder?.told !== undefined);
+        await until(({ holders: [holder] }) => holder?.report !== undefined);
         const next = others.acquire(key, patient);
         const report = await until(({ waiterCount }) => waiterCount === 1);
         const reply = await others.forceRelease(key, {

@@ -35,7 +35,7 @@ export function operatorsContract({ open, newKey }: Setting): void {
         const held = await Promise.all([keys[0], keys[1]].map((each) => others.inspect(each)));
         const expected = held.map((each) => ({ key: each.key, uuid: each.holders[0]!.owner.split(':').at(-1) }));
         expect(new Set(report.waiters[0]!.holding)).toEqual(new Set(expected));
-        expect(new Set(report.waiters[0]!.told![0]!.holding)).toEqual(new Set(expected));
+        expect(new Set(report.waiters[0]!.report![0]!.holding)).toEqual(new Set(expected));
         await last.release();
         await Promise.all([goesOn.passed, works]);
       });
@@ -90,7 +90,7 @@ export function operatorsContract({ open, newKey }: Setting): void {
         const first = await proud.acquire(key, patient);
         const works = proud.using(key, ({ signal }) => eventually(() => signal.aborted), patient);
         await first.release();
-        await until(({ holders: [holder] }) => holder?.told !== undefined);
+        await until(({ holders: [holder] }) => holder?.report !== undefined);
         const next = proud.acquire(key, patient);
         const { holders } = await until(({ waiterCount }) => waiterCount === 1);
         expect(await others.forceRelease(key, { reason })).toMatchObject({ outcome: 'gave back' });

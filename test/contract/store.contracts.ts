@@ -66,9 +66,9 @@ function lastingContract(name: string, makeStore: MakeStore): void {
       if (wakeUps?.state !== undefined) expect(wakeUps.isOpen).toBe(false);
       const lease = await quiet.acquire(key, { keyTimeout: 5_000, label: 'Import.run' });
       lease.signal.addEventListener('abort', () => void lease.release());
-      await eventually(async () => (await others.inspect(key)).holders[0]?.told?.label === 'Import.run');
+      await eventually(async () => (await others.inspect(key)).holders[0]?.report?.label === 'Import.run');
       if (!makeStore.without?.includes('keys'))
-        for await (const { holders } of others.list({ pattern: key })) expect(holders).toMatchObject([{ told: { label: 'Import.run' } }]);
+        for await (const { holders } of others.list({ pattern: key })) expect(holders).toMatchObject([{ report: { label: 'Import.run' } }]);
       expect(await others.forceRelease(key, { reason: 'stuck' })).toEqual({ outcome: 'gave back', holder: lease.owner });
       expect(lease.signal.reason).toMatchObject({ revoked: { reason: 'stuck' } });
     });

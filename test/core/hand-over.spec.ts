@@ -127,13 +127,13 @@ describe('operators', () => {
     const ticket = await lease.handOver({ within: 60_000 });
     const locks = open(store);
     const [holder] = (await locks.inspect('order:42')).holders;
-    const until = holder!.told!.handedOverUntil!;
+    const until = holder!.report!.handedOverUntil!;
     expect(Math.abs(until.getTime() - Date.now() - 60_000)).toBeLessThan(1_000);
-    expect(holder).toMatchObject({ app: 'web', pid: process.pid, phase: 'held', told: { label: 'Orders.place' } });
+    expect(holder).toMatchObject({ app: 'web', pid: process.pid, phase: 'held', report: { label: 'Orders.place' } });
     expect(holder!.owner).not.toBe(lease.owner);
     const adopted = await locks.adopt(ticket, { label: 'Worker.ship' });
-    expect((await locks.inspect('order:42')).holders).toMatchObject([{ owner: adopted.owner, told: { label: 'Worker.ship' } }]);
-    expect((await locks.inspect('order:42')).holders[0]!.told).not.toHaveProperty('handedOverUntil');
+    expect((await locks.inspect('order:42')).holders).toMatchObject([{ owner: adopted.owner, report: { label: 'Worker.ship' } }]);
+    expect((await locks.inspect('order:42')).holders[0]!.report).not.toHaveProperty('handedOverUntil');
   });
 
   it('can free a key that waits to be adopted: it cannot be adopted then', async () => {

@@ -48,7 +48,7 @@ describe('the questions of an operator', () => {
   it('are answered for this process where the store has no bus, and a holder of this process can be asked for its key', async () => {
     const locks = open({ ...memoryStore(), bus: undefined });
     const { work } = await stuckWork(locks);
-    expect((await locks.inspect('key')).holders).toMatchObject([{ told: { label: 'Work' } }]);
+    expect((await locks.inspect('key')).holders).toMatchObject([{ report: { label: 'Work' } }]);
     expect(await locks.forceRelease('key', { reason: 'stuck' })).toMatchObject({ outcome: 'gave back' });
     await work;
   });
@@ -61,14 +61,14 @@ describe('the label that an operator sees', () => {
     const looks = hasBus ? open(store) : locks;
     await locks.using('tick', () => undefined, { label: 'Jobs.tick', minHold: 5_000 });
     const { holders } = await looks.inspect('tick');
-    expect(holders).toMatchObject([{ phase: 'kept', told: { label: 'Jobs.tick', waiting: 0 } }]);
-    expect(holders[0]!.since).toEqual(holders[0]!.told!.since);
+    expect(holders).toMatchObject([{ phase: 'kept', report: { label: 'Jobs.tick', waiting: 0 } }]);
+    expect(holders[0]!.since).toEqual(holders[0]!.report!.since);
     // The next holder of the key has its own.
     await passTime(5_000);
     const { queues } = (locks as unknown as { engine: { queues: { kept: Map<string, unknown> } } }).engine;
     expect(queues.kept.size).toBe(0);
     const lease = await locks.acquire('tick', { label: 'Jobs.other' });
-    expect((await looks.inspect('tick')).holders).toMatchObject([{ phase: 'held', told: { label: 'Jobs.other' } }]);
+    expect((await looks.inspect('tick')).holders).toMatchObject([{ phase: 'held', report: { label: 'Jobs.other' } }]);
     await lease.release();
     expect((await looks.inspect('tick')).kind).toBe('free');
   });
@@ -83,7 +83,7 @@ describe('the label that an operator sees', () => {
     const standing = second!.run(() => undefined);
     await eventually(async () => (await locks.inspect('billing-leader')).waiterCount === 1);
     const { holders, waiters } = await others.inspect('billing-leader');
-    expect([holders[0]!.told?.label, waiters[0]!.told?.[0]?.label]).toEqual(['billing', 'billing']);
+    expect([holders[0]!.report?.label, waiters[0]!.report?.[0]?.label]).toEqual(['billing', 'billing']);
     end.open();
     await Promise.all([running, standing]);
   });
@@ -206,7 +206,7 @@ it('a list of sixteen times as many keys costs about sixteen times as much', asy
     for (let round = 0; round < 3; round++) {
       const before = process.cpuUsage();
       let found = 0;
-      for await (const { holders } of locks.list({ limit: count })) found += Number(holders[0]?.told?.label === 'Work');
+      for await (const { holders } of locks.list({ limit: count })) found += Number(holders[0]?.report?.label === 'Work');
       const { user, system } = process.cpuUsage(before);
       costs.push(user + system);
       expect(found).toBe(count);
@@ -234,7 +234,7 @@ it('a process reports many keys in parts, between which other work goes on', asy
   const count = (): void => void (isOver || setImmediate(() => (turn++, count())));
   count();
   let found = 0;
-  for await (const { holders } of operator.list({ limit: 2_000 })) found += Number(holders[0]?.told?.label === 'Work');
+  for await (const { holders } of operator.list({ limit: 2_000 })) found += Number(holders[0]?.report?.label === 'Work');
   isOver = true;
   expect(found).toBe(2_000);
   expect(turns.size).toBeGreaterThanOrEqual(4);

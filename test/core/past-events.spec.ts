@@ -65,7 +65,7 @@ it('a process that nobody watches makes no event for a call that gets its key, w
   expect(await locks.tryAcquire('key')).toBeNull();
   const waits = [1, 2].map(() => locks.acquire('key', { waitTimeout: 60_000 }));
   const calledOff = locks.acquire('key', { waitTimeout: 60_000, signal: cancel.signal }).catch((error: Error) => error.name);
-  await eventually(async () => (await locks.inspect('key')).waiters[0]?.told?.length === 3);
+  await eventually(async () => (await locks.inspect('key')).waiters[0]?.report?.length === 3);
   cancel.abort();
   expect(await calledOff).toBe('LockAbortedError');
   await first.release();

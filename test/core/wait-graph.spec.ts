@@ -77,7 +77,7 @@ class History {
         .map(({ label, believes, waits }) => {
           const holding = believes.map((hold) => ({ key: hold.key.name, uuid: hold.uuid }));
           const report = { label, since, fencingToken: null, patienceLeft: 1_000, waiting: 1, oldestWait: 0, holding };
-          return { ...of(label), permits: waits!.permits, isHeard: true, holding, ...(isReported && { told: [report] }) };
+          return { ...of(label), permits: waits!.permits, isHeard: true, holding, ...(isReported && { report: [report] }) };
         });
       const { name, kind, permits } = key;
       const known = { key: name, kind, at: since, fencingToken: null, remaining: 1, ...(permits < Infinity && { permits }) };
@@ -129,11 +129,11 @@ describe('waitGraph', () => {
     const at = (key: string, holder: string, waiter: string, holding: string[], patienceLeft: number): KeyReport => {
       const of = (uuid: string) => ({ owner: `shop@pod:7:${uuid};trace-span`, app: 'shop', host: 'pod', pid: 7, since });
       const held = holding.map((each) => ({ key: each, uuid: waiter }));
-      const told = [{ label: `Shop.${waiter}`, since, fencingToken: null, patienceLeft, waiting: 1, oldestWait: 5, holding: held }];
+      const report = [{ label: `Shop.${waiter}`, since, fencingToken: null, patienceLeft, waiting: 1, oldestWait: 5, holding: held }];
       return {
         ...{ key, kind: 'mutex', at: since, fencingToken: 1, remaining: 1 },
         ...{ holders: [{ ...of(holder), phase: 'held', remaining: 1, permits: Infinity }], holderCount: 1 },
-        ...{ waiters: [{ ...of(waiter), permits: Infinity, isHeard: true, holding: held, told }], waiterCount: 1 },
+        ...{ waiters: [{ ...of(waiter), permits: Infinity, isHeard: true, holding: held, report }], waiterCount: 1 },
       };
     };
     const keyReports = [at('x', 'one', 'three', ['z'], 900), at('y', 'two', 'one', ['x'], 500), at('z', 'three', 'two', ['y'], 700)];

@@ -130,7 +130,7 @@ describe('the elections of an app', () => {
       async run() {}
     }
     const { locks } = await boot({ providers: [Jobs, More] });
-    const label = async (key: string) => (await locks.inspect(key)).holders[0]?.told?.label;
+    const label = async (key: string) => (await locks.inspect(key)).holders[0]?.report?.label;
     await eventually(async () => expect([await label('mails-leader'), await label(KEY)]).toEqual(['More.mail', 'jobs']));
   });
 

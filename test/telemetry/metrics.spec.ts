@@ -193,7 +193,7 @@ describe('metrics', () => {
     const election = locks.leaderElection('shop');
     const standby = election.run(() => Promise.resolve()).catch(() => undefined);
     const caller = locks.acquire('shop-leader', { waitTimeout: 60_000, reentrant: false });
-    await eventually(async () => (await locks.inspect('shop-leader')).waiters.flatMap(({ told }) => told ?? []).length === 2);
+    await eventually(async () => (await locks.inspect('shop-leader')).waiters.flatMap(({ report }) => report ?? []).length === 2);
     expect([await count('waiting'), await count('leader')]).toEqual([1, 0]);
     await leader.release();
     await election.resign();

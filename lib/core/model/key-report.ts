@@ -48,7 +48,7 @@ export interface KeyHolder extends OwnerParts {
   /** `Infinity`: the whole key. */
   readonly permits: number;
   /** The report of its process; `undefined`: it did not answer. */
-  readonly told?: ProcessReport;
+  readonly report?: ProcessReport;
 }
 
 export interface KeyWaiter extends OwnerParts {
@@ -59,7 +59,7 @@ export interface KeyWaiter extends OwnerParts {
   /** False: its process does not listen to wake-ups any more. */
   readonly isHeard: boolean;
   /** The reports of its process on each caller that waits by this owner; `undefined`: it did not answer. */
-  readonly told?: readonly ProcessReport[];
+  readonly report?: readonly ProcessReport[];
 }
 
 /** A key that a call chain holds while it waits. */

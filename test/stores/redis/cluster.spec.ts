@@ -153,7 +153,7 @@ it('operators of a Cluster learn what each process does and which callers wait, 
     // A process may open its inbox just now.
     await eventually(async () => {
       const { holders } = await operator.inspect(key);
-      expect(holders).toMatchObject([{ owner: lease.owner, pid: process.pid, told: { label: 'Worker.work' } }]);
+      expect(holders).toMatchObject([{ owner: lease.owner, pid: process.pid, report: { label: 'Worker.work' } }]);
     });
   }
   const end = new AbortController();

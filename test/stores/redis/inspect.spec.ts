@@ -21,7 +21,7 @@ async function worker(options: Partial<InspectArgs> = {}) {
 async function reportBy(locks: Locks): Promise<KeyReport> {
   return (await eventually(async () => {
     const report = await locks.inspect(KEY);
-    return report.holders[0]?.told !== undefined && report;
+    return report.holders[0]?.report !== undefined && report;
   })) as KeyReport;
 }
 
@@ -76,11 +76,11 @@ describe('inspect on Redis', () => {
     const locks = setting.own();
     const report = await reportBy(locks);
     expect(report).toMatchObject({ kind: 'mutex', fencingToken: token });
-    expect(report.holders).toMatchObject([{ owner, app: 'worker', pid: child.pid, told: { label: 'Worker.work', fencingToken: token } }]);
+    expect(report.holders).toMatchObject([{ owner, app: 'worker', pid: child.pid, report: { label: 'Worker.work', fencingToken: token } }]);
     child.pause();
     const silent = await locks.inspect(KEY);
     expect(silent.holders).toMatchObject([{ owner, app: 'worker', pid: child.pid }]);
-    expect(silent.holders[0]!.told).toBeUndefined();
+    expect(silent.holders[0]!.report).toBeUndefined();
     child.resume();
     await reportBy(locks);
     const next = locks.acquire(KEY, woken);
