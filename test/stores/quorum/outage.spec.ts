@@ -5,13 +5,35 @@ import { redisStore } from 'nestjs-distributed-lock/redis';
 import { rejection } from '../../support/rejection.js';
 import { eventually } from '../../support/eventually.js';
 import { startClusterNode } from '../../support/redis-cluster.js';
-import { minoritiesMayFail } from './faults.js';
 import { long, patient, useQuorum } from './setting.js';
 
 const setting = useQuorum(5);
 
 describe('a minority of the servers', () => {
-  minoritiesMayFail(setting, [[0, 3]]);
+  const minority = [0, 3] as const;
+
+  it.each(['kill', 'pause'] as const)('that fails (%s) stops no lock', async (fault) => {
+    const [one, other] = [setting.open(), setting.open()];
+    if (fault === 'pause') await setting.expectLocksWork(one, other);
+    const hit = minority.map((index) => setting.servers[index]!);
+    setting.finally(() => Promise.all(hit.map((server) => (fault === 'kill' ? server.restart() : server.resume()))));
+    await Promise.all(hit.map((server) => server[fault]()));
+    await setting.expectLocksWork(one, other);
+  });
+
+  it('that is emptied under a lease takes it from nobody, and gets it back', async () => {
+    const key = setting.newKey();
+    const lease = await setting.open().acquire(key, long);
+    await eventually(async () => expect(await setting.values(key)).toEqual(Array(5).fill(lease.owner)));
+    await Promise.all(minority.map((index) => setting.servers[index]!.client().flushall()));
+    expect(await setting.open().tryAcquire(key, long)).toBeNull();
+    await eventually(async () => {
+      await lease.renew();
+      expect(await setting.values(key)).toEqual(Array(5).fill(lease.owner));
+    });
+    await lease.release();
+    await eventually(async () => expect(await setting.values(key)).toEqual(Array(5).fill(null)));
+  });
 
   it('whose replies are lost stops no lock', async () => {
     const proxies = await setting.proxies();

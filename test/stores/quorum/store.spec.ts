@@ -12,6 +12,7 @@ import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { quorumStore } from 'nestjs-distributed-lock/quorum';
 import { rejection } from '../../support/rejection.js';
 import { recordStore } from '../../../lib/stores/records/record.store.js';
+import type { LeaseRecord } from '../../../lib/stores/records/record.work.js';
 import { MapData, MapTable } from '../../support/map-table.js';
 import { altered, nextTurn, request, three } from './members.js';
 
@@ -105,6 +106,44 @@ it('nobody gets a lock from members that are young, and their votes are released
   for (const member of members) expect((await member.mutex.check(request)).state).toBe('free');
 });
 
+describe('an operator of a quorum', () => {
+  const opened: Locks[] = [];
+  afterEach(() => Promise.all(opened.splice(0).map((locks) => locks.close())));
+  function open(store: LockStore): Locks {
+    opened.push(new Locks(store, { logger: false }));
+    return opened.at(-1)!;
+  }
+
+  it('is told that it is not healthy, though its members answer, when they do not vote yet', async () => {
+    const locks = open(quorumStore(three()));
+    expect(await rejection(locks.acquire('key', { waitTimeout: 0 }))).toBeInstanceOf(QuorumError);
+    const { isUp, error } = await locks.health();
+    expect([isUp, String(error)]).toEqual([false, expect.stringContaining('does not vote yet')]);
+  });
+
+  it('asks each member by itself, and a key is free when a majority of them has taken it away', async () => {
+    const members = three();
+    const locks = open(quorumStore(members, { quarantine: 0 }));
+    const lease = await locks.acquire('key');
+    const reason = 'stuck';
+    for (const asked of [locks.inspect('key'), locks.forceRelease('key', { reason }), locks.list()[Symbol.asyncIterator]().next()])
+      expect(await rejection(asked)).toBeInstanceOf(UnsupportedPrimitiveError);
+    expect(locks.store.supports('inspect')).toBe(false);
+    const [first, ...others] = members.map(open) as [Locks, Locks, Locks];
+    expect((await first.inspect('key')).holders).toMatchObject([{ owner: lease.owner }]);
+    for (const other of others) expect(await other.forceRelease('key', { reason, grace: 0 })).toMatchObject({ outcome: 'forced' });
+    const next = await open(quorumStore(members, { quarantine: 0 })).acquire('key', { waitTimeout: 0 });
+    expect(next.fencingToken).toBeGreaterThan(lease.fencingToken!);
+  });
+
+  it('tries a lock with the doctor, who knows nothing of what the members keep', async () => {
+    const { checks, verdict } = await open(quorumStore(three(), { quarantine: 0 })).doctor({ probe: 100 });
+    const states = checks.map(({ id, state }) => [id, state]);
+    expect(states).toEqual(expect.arrayContaining([['durability', 'unknown'], ['probe', 'ok']])); // prettier-ignore
+    expect(verdict).toMatchObject({ efficiency: 'yes', correctness: 'token' });
+  });
+});
+
 it('a token counts only when a majority has recorded it, whatever the clocks of the members', async () => {
   const clocks = [80_000_000, 40_000_000, -40_000_000];
   const last = [0, 0, 0];
@@ -157,6 +196,19 @@ it('a member to which the request is lost that would record the larger token of 
   await mutex.check({ key: 'other', owner: 'b' });
   await nextTurn();
   expect(await recorded()).toBeGreaterThanOrEqual(token);
+});
+
+it('a member that is slow is waited for by nobody: neither a grant, nor a renewal, a refusal or a release', async () => {
+  const never = (): Promise<never> => new Promise(() => undefined);
+  const [a, b, c] = three();
+  const slow = altered(c, () => ({ acquire: never, renew: (batch) => batch.map(never), release: never }));
+  const { mutex } = quorumStore([a, b, slow], { quarantine: 0, memberTimeout: 2_500 });
+  const start = performance.now();
+  expect(await mutex.acquire(request)).toMatchObject({ granted: true });
+  expect(await mutex.renew([request])[0]).toBe('renewed');
+  expect(await mutex.acquire({ ...request, owner: 'b' })).toMatchObject({ granted: false, holder: 'a' });
+  expect(await mutex.release({ key: 'key', owner: 'a', keepFor: 0 })).toBe('released');
+  expect(performance.now()).toBe(start);
 });
 
 describe('a member that grants the key and whose answer is lost', () => {
@@ -244,19 +296,42 @@ it('a member that refuses to release what it has granted is sent it again, once 
   expect(tries).toBe(4);
 });
 
+/** One process at three members that others share. */
+const storeAt = (data: readonly MapData[]): LockStore =>
+  quorumStore(
+    data.map((each) => recordStore(new MapTable(each))),
+    { quarantine: 0 },
+  );
+
+it('the callers of many processes lose no update; one at a time queues at the members, which would offer the key to different ones', async () => {
+  const data = [new MapData(), new MapData(), new MapData()];
+  const processes = Array.from({ length: 9 }, () => new Locks(storeAt(data), { logger: false }));
+  let [counter, longest] = [0, 0];
+  const section = async (): Promise<void> => {
+    const seen = counter;
+    for (let turn = 0; turn < 20; turn++) await nextTurn();
+    counter = seen + 1;
+    for (const { rows } of data) {
+      const { queue } = JSON.parse(rows.get('key')!.record!) as LeaseRecord;
+      longest = Math.max(longest, queue.length);
+    }
+  };
+  const call = async (locks: Locks): Promise<void> => {
+    for (let turn = 0; turn < 5; turn++) await locks.using('key', section, { waitTimeout: Infinity });
+  };
+  await Promise.all(processes.map(call));
+  expect([counter, longest]).toEqual([45, 1]);
+  await Promise.all(processes.map((locks) => locks.close()));
+});
+
 it('a waiter that dies when it has the queue lock holds the others up for seconds', async () => {
   const data = [new MapData(), new MapData(), new MapData()];
-  const makeStore = () =>
-    quorumStore(
-      data.map((each) => recordStore(new MapTable(each))),
-      { quarantine: 0 },
-    );
-  const [holder, dead] = [makeStore().mutex, makeStore().mutex];
+  const [holder, dead] = [storeAt(data).mutex, storeAt(data).mutex];
   const wait = { ...request, owner: 'dead', queue: true };
   await holder.acquire(request);
   for (let asked = 0; asked < 2; asked++) expect(await dead.acquire(wait)).toMatchObject({ granted: false });
   await holder.release({ key: 'key', owner: 'a', keepFor: 0 });
-  const [locks, others] = [makeStore(), makeStore()].map((store) => new Locks(store, { logger: false }));
+  const [locks, others] = [storeAt(data), storeAt(data)].map((store) => new Locks(store, { logger: false }));
   const start = performance.now();
   const first = locks!.acquire('key', { waitTimeout: 60_000, fair: true });
   const second = others!.acquire('key', { waitTimeout: 60_000, fair: true });
