@@ -247,14 +247,6 @@ describe('beside a pool of the app', () => {
     expect(await other.tryAcquire(key)).toBeNull();
   });
 
-  it('the work of the app holds up no lock, however full its pool is', async () => {
-    const pool = poolOf();
-    const connection = await pool.getConnection();
-    const locks = locksOf({ pool, requestTimeout: 60_000 });
-    await (await locks.acquire(key)).release();
-    connection.release();
-  });
-
   it('with placeholders of its own, locks use those of MySQL', async () => {
     const queryFormat = (text: string): string => text.replaceAll(':name', '1');
     const [one, other] = [locksOf({ pool: poolOf({ queryFormat }) }), locksOf({ url: urlOf() })];

@@ -5,7 +5,6 @@ import { mysqlStore } from 'nestjs-distributed-lock/mysql';
 import { MysqlClient } from '../../../lib/stores/mysql/mysql.client.js';
 import { mysqlSchema, MysqlTable, quoted } from '../../../lib/stores/mysql/mysql.table.js';
 import { recordTableContract } from 'nestjs-distributed-lock/testing/store';
-import { wrongsOfCrowd } from '../../support/crowd.js';
 import { sharedMariadb } from '../../support/shared-server.js';
 
 let url: string;
@@ -25,9 +24,6 @@ recordTableContract(
     ),
   { without: ['wakeUps'], sweep: (key) => root.query('DELETE FROM distributed_lock WHERE id = ?', [Buffer.from(key)]) },
 );
-
-it('three processes, one of which is killed, lose no update (G2, G8)', async () =>
-  expect(await wrongsOfCrowd({ store: 'mysql', options: { url, schema: 'create' }, turns: 0, kills: 1 })).toBe(0));
 
 it.each([
   [

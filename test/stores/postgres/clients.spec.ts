@@ -241,16 +241,6 @@ it("Drizzle's pool is a pool, and stays open", async () => {
   expect((await db.execute('SELECT 1 AS one')).rows).toEqual([{ one: 1 }]);
 });
 
-it('a pool that is full of the work of the app holds up no lock', async () => {
-  const pool = setting.pool({ max: 1 });
-  const client = await pool.connect();
-  const table = setting.open({ pool, requestTimeout: 60_000 });
-  const [one, other] = await Promise.all([exchange(table, {}), exchange(table, {})]);
-  expect([one, other]).toMatchObject([{ written: true }, { written: true }]);
-  client.release();
-  expect([pool.totalCount, pool.idleCount, pool.waitingCount]).toEqual([1, 1, 0]);
-});
-
 it('a pool with the binary format of pg, which loses digits, gives exact tokens (G3)', async () => {
   const binary: PoolConfig & { binary: boolean } = { binary: true };
   const table = setting.open({ pool: setting.pool(binary) });

@@ -1,5 +1,4 @@
 import pg from 'pg';
-import { wrongsOfCrowd } from '../../support/crowd.js';
 import { eventually } from '../../support/eventually.js';
 import { type Pgbouncer, startPgbouncer } from '../../support/pgbouncer.js';
 import type { PostgresServer } from '../../support/postgres-server.js';
@@ -133,19 +132,5 @@ describe('a standby', () => {
     expect(await exchange(table, changeOf({}))).toMatchObject({ written: true });
     await eventually(() => expect(table.wakeUps!.isOpen).toBe(true));
     expect(warnings).toEqual([expect.stringMatching(/^Postgres waiters cannot be woken and poll instead: .*recovery/)]);
-  });
-});
-
-describe('processes that share a key on Postgres lose no update', () => {
-  const options = (url: string) => ({ store: 'postgres' as const, options: { url, requestTimeout: 10_000 } });
-
-  it('though some are killed; tokens only grow (G2)', async () => {
-    expect(await wrongsOfCrowd({ ...options(setting.url), turns: 300, kills: 2 })).toBe(0);
-  });
-
-  it('behind a pooler, where they poll', async () => {
-    const bouncer = await startPgbouncer({ to: setting.connection });
-    setting.closes(() => bouncer.stop());
-    expect(await wrongsOfCrowd({ ...options(bouncer.url), turns: 300 })).toBe(0);
   });
 });
