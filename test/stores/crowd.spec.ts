@@ -33,9 +33,12 @@ it.each<[keyof typeof STORES, number, number]>([
   ['mysql', 0, 4],
   ['postgres', 300, 2],
   ['postgres behind a pooler, where they poll,', 300, 0],
-])('on %s they lose no update in %d turns or more, and tokens only grow, though %d of them are killed (G2, G8)', async (on, turns, kills) => {
-  expect(await wrongsOfCrowd({ ...(await STORES[on]()), turns, kills })).toBe(0);
-});
+])(
+  'on %s they lose no update in %d turns or more, and tokens only grow, though %d of them are killed (G2, G8)',
+  async (on, turns, kills) => {
+    expect(await wrongsOfCrowd({ ...(await STORES[on]()), turns, kills })).toBe(0);
+  },
+);
 
 it('without a lock they lose updates', async () => {
   expect(await wrongsOfCrowd({ ...STORES.file(), turns: 2_000, isGuarded: false })).toBeGreaterThan(0);

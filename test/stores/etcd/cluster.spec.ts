@@ -4,7 +4,7 @@ import { etcdStore } from 'nestjs-distributed-lock/etcd';
 import { execFileSync } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { startEtcd, startEtcdCluster } from '../../support/etcd-server.js';
-import { eventually, staysTrue } from '../../support/eventually.js';
+import { staysTrue } from '../../support/eventually.js';
 import { threeMembers } from '../three-members.js';
 import { open } from './setting.js';
 

@@ -147,7 +147,7 @@ describe.each([
 
 it('endpoints of two clusters in one list are what the doctor names', async () => {
   const status = JSON.stringify({ header: { cluster_id: '1' }, version: '3.5.0', leader: '1' });
-  const other = await frontOf((path) => (path === '/v3/maintenance/status' ? [200, status] : undefined));
+  const other = await frontOf((path) => (path === '/v3/maintenance/status' ? [200, status] : [404, '404 page not found\n']));
   const report = await examined(etcdStore({ endpoints: [other.url, server.url], requestTimeout: 5000 }));
   expect(report.verdict).toMatchObject({ efficiency: 'no' });
   expect(report.of('role')).toMatchObject({ state: 'bad', advice: expect.stringContaining('one') });
