@@ -165,21 +165,12 @@ export class Dashboard {
     const callers = report ?? [{ since, holding, label: undefined, patienceLeft: undefined, waiting: 1 }];
     // Our clock, that of the store and that of the process may differ.
     const skew = ahead + since.getTime() - callers[0]!.since.getTime();
+    const isSilent = hears && !report;
     const groups = new Map<string, WaiterAnswer>();
     for (const { label = null, since: from, patienceLeft, holding: held } of callers) {
       const names = held.map(({ key }) => this.nameOf(key));
       const id = JSON.stringify([label, names]);
-      const first = {
-        owner,
-        app,
-        host,
-        pid,
-        label,
-        isSilent: hears && !report,
-        since: from.getTime() + skew,
-        patienceLeft,
-        holding: names,
-      };
+      const first = { owner, app, host, pid, label, isSilent, since: from.getTime() + skew, patienceLeft, holding: names };
       groups.set(id, { ...(groups.get(id) ?? first), count: (groups.get(id)?.count ?? 0) + 1 });
     }
     const unnamed = (callers[0]?.waiting ?? 0) - callers.length;

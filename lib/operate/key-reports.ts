@@ -52,7 +52,7 @@ export function keyReportOf(state: KeyState, entries: readonly Entry[] = []): Ke
   const keyHolderOf = (holder: HolderState): KeyHolder => {
     const sent = holderIn(holder.owner);
     const since = sent?.since ?? holder.since;
-    const report = sent && processReportOf(sent);
+    const report = sent && reportOf(sent);
     return defined({ ...holder, ...ownerPartsOf(holder.owner), since: since === null ? null : new Date(since), report });
   };
   const waiters = new Map<string, KeyWaiter>();
@@ -63,7 +63,7 @@ export function keyReportOf(state: KeyState, entries: readonly Entry[] = []): Ke
     const entry = entries.find((each) => each.waiters && each.owner === owner);
     // What was a waiter when its process answered has the key by now.
     const isOlder = entry !== undefined && !holderIn(owner) && state.holders.some((holder) => holder.owner === owner);
-    const report = entry?.waiters?.slice(isOlder ? 1 : 0).map(processReportOf);
+    const report = entry?.waiters?.slice(isOlder ? 1 : 0).map(reportOf);
     // The clock of a process may be another one than that of the store.
     const since = report?.[0] && !isOlder ? new Date(state.at - report[0].oldestWait) : waiter.since;
     if (report?.length !== 0) waiters.set(owner, defined({ ...waiter, ...ownerPartsOf(owner), since, report }));
@@ -95,16 +95,7 @@ export function keyReportOf(state: KeyState, entries: readonly Entry[] = []): Ke
   };
 }
 
-function processReportOf({
-  label,
-  since,
-  token,
-  patienceLeft,
-  waiting,
-  oldestWait,
-  holding,
-  handedOverUntil: end,
-}: SentReport): ProcessReport {
+function reportOf({ label, since, token, patienceLeft, waiting, oldestWait, holding, handedOverUntil: end }: SentReport): ProcessReport {
   const held = holding.map(heldKeyOf);
   const handedOverUntil = end === undefined ? undefined : new Date(end);
   return defined({ label, since: new Date(since), fencingToken: token, patienceLeft, waiting, oldestWait, holding: held, handedOverUntil });

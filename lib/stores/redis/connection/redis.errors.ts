@@ -8,7 +8,6 @@ const MOVING = /\b(TRYAGAIN|CROSSSLOT|UNBLOCKED|non local key)\b/;
 export const OF_CLUSTER = 'It is a node of a Cluster: redisStore({ cluster: [{ host, port }] }) finds the node of each key.';
 export const OF_REPLICA = 'It is a replica: use the address of the master, or sentinels.';
 const NO_DATABASE = 'Choose a database that the server has, or raise "databases" in its config.';
-/** Advice about refusals. */
 const ADVICE: readonly (readonly [RegExp, string])[] = [
   [REDIRECTION, OF_CLUSTER],
   [/^READONLY/, OF_REPLICA],
