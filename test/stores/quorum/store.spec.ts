@@ -114,7 +114,7 @@ describe('an operator of a quorum', () => {
     return opened.at(-1)!;
   }
 
-  it('is told that it is not healthy, though its members answer, when they do not vote yet', async () => {
+  it('learns that it is not healthy, though its members answer, when they do not vote yet', async () => {
     const locks = open(quorumStore(three()));
     expect(await rejection(locks.acquire('key', { waitTimeout: 0 }))).toBeInstanceOf(QuorumError);
     const { isUp, error } = await locks.health();
@@ -302,6 +302,22 @@ const storeAt = (data: readonly MapData[]): LockStore =>
     data.map((each) => recordStore(new MapTable(each))),
     { quarantine: 0 },
   );
+
+it('a waiter is woken by the offers of a majority, though another member is slow', async () => {
+  const data = [new MapData(), new MapData(), new MapData()];
+  const [a, b, c] = data.map((each) => recordStore(new MapTable(each))) as [LockStore, LockStore, LockStore];
+  const slow = altered(c, () => ({ acquire: () => new Promise(() => undefined) }));
+  const stores = [storeAt(data), quorumStore([a, b, slow], { quarantine: 0 })];
+  const [holder, waiter] = stores.map((store) => new Locks(store, { logger: false })) as [Locks, Locks];
+  const lease = await holder.acquire('key', { keyTimeout: 60_000 });
+  const waiting = waiter.acquire('key', { waitTimeout: 60_000, retryInterval: 60_000 });
+  await passTime(3_000);
+  const start = performance.now();
+  expect(await lease.release()).toBe(true);
+  await (await waiting).release();
+  expect(performance.now() - start).toBeLessThan(1_000);
+  await Promise.all([holder, waiter].map((locks) => locks.close()));
+});
 
 it('the callers of many processes lose no update; one at a time queues at the members, which would offer the key to different ones', async () => {
   const data = [new MapData(), new MapData(), new MapData()];
