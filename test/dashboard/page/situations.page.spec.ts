@@ -83,7 +83,8 @@ it.each(['redis', 'postgres'] as const)('on %s', async (kind) => {
   // A cron whose tick is over, and which another replica has skipped.
   await jobs({ verb: 'tick', key: 'tick', label: 'Jobs.tick' });
   await orders({ verb: 'tick', key: 'tick', label: 'Jobs.tick' });
-  // A process that stands still.
+  // A process that stands still: one of its leases runs out meanwhile, the other one does not.
+  await oom({ verb: 'hold', key: 'archive', label: 'Archive.run', keyTimeout: 3_600_000 });
   await oom({ verb: 'hold', key: 'export', label: 'Export.run', keyTimeout: 10_000 });
   await says(/export mutex oom@\S+ Export\.run/);
   processes.get('oom')!.pause();
@@ -93,7 +94,7 @@ it.each(['redis', 'postgres'] as const)('on %s', async (kind) => {
     /^import .* Jobs\.importAll .* 50 +5 min/m,
     /^gpu +semaphore of 3 .* 20 +5 min/m,
     /^tick .*\(kept\)/m,
-    /^export .*\(silent\)/m,
+    /^archive .*\(silent\)/m,
   ])
     expect(listed).toMatch(line);
 
