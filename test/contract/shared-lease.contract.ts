@@ -1,5 +1,5 @@
 import '../support/virtual-time.js';
-import { LockTimeoutError } from 'nestjs-distributed-lock/core';
+import { type Lease, LockTimeoutError } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import type { Kind } from './kinds.js';
 import type { MakeStore } from './open-locks.js';
@@ -13,7 +13,7 @@ import { long, patient, setting } from './setting.js';
  */
 export function sharedLeaseContract(makeStore: MakeStore, kind: Kind, whole: Kind, remains: () => Promise<string[]> | string[]): void {
   describe(`a ${kind.name}`, () => {
-    const { open, newKey, waiter } = setting(makeStore, kind);
+    const { open, newKey, takeAway, waiter } = setting(makeStore, kind);
     const alone = setting(makeStore, whole);
     let key: string;
     beforeEach(() => (key = newKey()));
@@ -31,12 +31,41 @@ export function sharedLeaseContract(makeStore: MakeStore, kind: Kind, whole: Kin
       expect(await isFree()).toBe(true);
     });
 
-    describe('G8 waiters', () => {
+    it('is lost, which the call says unless it is to be ignored; its own error comes through (G4, G10)', async () => {
+      const body = (lease: Lease) => takeAway(lease).then(() => 'done');
+      expect(await rejection(open().using(key, body))).toMatchObject({ name: 'LockLostError', result: 'done', key });
+      expect(await open().using(key, body, { onLost: 'ignore' })).toBe('done');
+      const error = new Error('404');
+      expect(await rejection(open().using(key, (lease) => takeAway(lease).then(() => Promise.reject(error))))).toBe(error);
+    });
+
+    describe('G8 G9 waiters', () => {
       it.each([false, true])('get in together at once when the one that had it alone is gone (fair: %p)', async (fair) => {
         const holder = await block();
         const waiters = [await waiter(key, { fair }), await waiter(key, { fair })];
         await holder.release();
         for (const { lease } of waiters) (await lease).assertHeld();
+      });
+
+      it('end by their wait timeout, by their signal, by stopWaiting and by close, and leave nothing behind', async () => {
+        const holder = await block();
+        const caller = new AbortController();
+        const [late, aborted, stopped, closed] = [
+          await waiter(key, { waitTimeout: 200 }),
+          await waiter(key, { signal: caller.signal }),
+          await waiter(key),
+          await waiter(key, { fair: true }),
+        ];
+        caller.abort('enough');
+        stopped.locks.stopWaiting();
+        const closing = closed.locks.close();
+        expect(await rejection(late.lease)).toMatchObject({ code: 'LOCK_TIMEOUT', key });
+        expect(await rejection(aborted.lease)).toMatchObject({ code: 'LOCK_ABORTED', reason: 'signal', cause: 'enough' });
+        for (const { lease } of [stopped, closed])
+          expect(await rejection(lease)).toMatchObject({ code: 'LOCK_ABORTED', reason: 'shutdown' });
+        await closing;
+        await holder.release();
+        await eventually(async () => expect(await remains()).toEqual(expect.not.arrayContaining([expect.stringContaining(key)])));
       });
     });
 

@@ -1,6 +1,7 @@
 import { APP_FILTER } from '@nestjs/core';
-import { Int, Query, Resolver, Subscription } from '@nestjs/graphql';
-import { LockExceptionFilter, type DistributedLockOptions } from 'nestjs-distributed-lock';
+import { Args, Int, Query, Resolver, Subscription } from '@nestjs/graphql';
+import { DistributedLock, LockExceptionFilter, type DistributedLockOptions } from 'nestjs-distributed-lock';
+import { Gate } from '../support/gate.js';
 import { eventually } from '../support/eventually.js';
 import { serveGraphql } from './graphql-app.js';
 import { Channel } from './graphql-channel.js';
@@ -18,11 +19,33 @@ async function serveNews(order: Order, options: DistributedLockOptions = {}) {
   @Resolver()
   class NewsResolver {
     readonly channel = new Channel<number>();
+    readonly endings: string[] = [];
     setUp: string | undefined;
 
     @lockAmong(order, { ...lock, returns: 'iterable' }, Subscription(() => Int, { resolve }))
     news() {
       return this.channel.iterate(0);
+    }
+
+    @lockAmong(
+      order,
+      { ...lock, returns: 'iterable' },
+      Subscription(() => Int, {
+        resolve: (value: number) => value * 10,
+        filter: (value: number, { above }: { above: number }) => value > above,
+      }),
+    )
+    filtered(@Args('above', { type: () => Int }) _above: number) {
+      return this.channel.iterate(0);
+    }
+
+    @lockAmong(order, lock, Subscription(() => String, { resolve: (value: string) => value }))
+    async *counted(@Args('to', { type: () => Int }) to: number) {
+      try {
+        for (let count = 1; count <= to; count++) yield `${count} ${key()}`;
+      } finally {
+        this.endings.push(key());
+      }
     }
 
     @lockAmong(order, lock, Subscription(() => Int, { resolve }))
@@ -53,6 +76,26 @@ aboveAndBelow('GraphQL', '@Subscription that returns an async iterable: locked w
     expect(await client.received(2)).toEqual([0, 1]);
     expect([acquired, channel.begun, await isTaken(KEY)]).toEqual([[KEY], [KEY], true]);
     await client[leave]();
+    await isFree();
+  });
+
+  it('keeps its filter and its resolve', async () => {
+    const { subscribe, channel, acquired, isFree } = await serveNews(order);
+    const client = subscribe('filtered(above: 5)');
+    await eventually(() => channel.begun.length === 1);
+    for (const value of [3, 6, 5, 9]) channel.publish(value);
+    expect(await client.received(2)).toEqual([60, 90]);
+    expect(acquired).toEqual([KEY]);
+    await client.complete();
+    await isFree();
+  });
+
+  it('holds its lock until an async generator has ended', async () => {
+    const { subscribe, resolver, acquired, isFree } = await serveNews(order);
+    const client = subscribe('counted(to: 2)');
+    await eventually(() => client.isComplete);
+    expect(client.values).toEqual([`1 ${KEY}`, `2 ${KEY}`]);
+    expect([resolver.endings, acquired]).toEqual([[KEY], [KEY]]);
     await isFree();
   });
 
@@ -96,6 +139,42 @@ aboveAndBelow('GraphQL', '@Subscription on an async method: only its setting up 
 });
 
 describe('a locked subscription', () => {
+  @Resolver()
+  class NewsResolver {
+    readonly gate = new Gate();
+    readonly steps: string[] = [];
+
+    @Subscription(() => Int, { resolve })
+    @DistributedLock({ value: 'slow', keyTimeout: 60_000 })
+    async *slow() {
+      try {
+        yield 1;
+        await this.gate.pass();
+        yield 2;
+        this.steps.push('after the yield');
+      } finally {
+        this.steps.push('end');
+      }
+    }
+    @Query(() => Int)
+    async readers() {
+      return this.gate.arrived;
+    }
+  }
+
+  it('keeps its lock, when its subscriber has left, until its async generator comes to a yield', async () => {
+    const { url, get, isTaken } = await serveGraphql({ providers: [NewsResolver] }, {}, OVER_WS);
+    const { gate, steps } = get(NewsResolver);
+    const client = new Subscriber(url, 'subscription { slow }');
+    await client.received(1);
+    await eventually(() => gate.arrived === 1);
+    await client.complete();
+    expect(await isTaken('slow-locks')).toBe(true);
+    gate.open();
+    await eventually(async () => !(await isTaken('slow-locks')));
+    expect(steps).toEqual(['end']);
+  });
+
   it('of docs/http.md lets one subscriber in at a time', async () => {
     const { url, get, isTaken } = await serveGraphql({ providers: [StockResolver, StockService] }, {}, OVER_WS);
     const { changes } = get(StockService);

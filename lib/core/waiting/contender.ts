@@ -190,10 +190,8 @@ export class Contender {
     if (isTaken && !this.isQueued && queue.first.settings.patience > 0 && (!wakeUps || wakeUps.isOpen)) return this.requests.ask();
     this.asksAt = now() + this.delayAfter(outcome);
     this.askLater();
-    if (!isTaken || !wakeUps || wakeUps.isOpen) return;
-    void wakeUps.open(...queue.runtime.events.ofInbox).then(() => {
-      if (wakeUps.isOpen && this.entry !== 'woken' && !this.requests.isAsking) this.requests.ask();
-    });
+    // It is open for the next request, which is soon.
+    if (isTaken && wakeUps && !wakeUps.isOpen) void wakeUps.open(...queue.runtime.events.ofInbox);
   }
 
   private askLater(): void {

@@ -41,21 +41,41 @@ describe('a wake-up that is lost', () => {
   });
 });
 
-it('a poll that is done, while its reply is lost, of a caller that gives up: its note is removed all the same (G7)', async () => {
+describe('a request for a latch that is done, while its reply is lost', () => {
+  const patient = { waitTimeout: 60_000, retryInterval: 50 };
   // So that each request is one command.
-  for (const source of Object.values(latchScripts)) await setting.redis.script('LOAD', source);
-  const proxy = await setting.proxy();
-  const locks = setting.own(proxy.connection, { requestTimeout: 2_000 });
-  await setting.own().countDownLatch(KEY).trySetCount(3);
-  const caller = new AbortController();
-  const waiting = rejection(locks.countDownLatch(KEY).await({ ...woken, signal: caller.signal }));
-  await noted(KEY, 1);
-  const loss = proxy.dropReplyTo(shaOf('look'), { then: 'silence' });
-  await killSubscribers(setting);
-  await eventually(() => loss.lost === 1);
-  caller.abort();
-  expect(await waiting).toBeInstanceOf(LockAbortedError);
-  await noted(KEY, 0);
+  beforeEach(async () => {
+    for (const source of Object.values(latchScripts)) await setting.redis.script('LOAD', source);
+  });
+
+  it.each(['silence', 'reset'] as const)('in a %s, is repeated and done once (G6)', async (then) => {
+    const proxy = await setting.proxy();
+    const locks = setting.own(proxy.connection, { requestTimeout: 2_000 });
+    const latch = locks.countDownLatch(KEY);
+    expect(await latch.getCount()).toBe(0);
+    const losses = (['trySetCount', 'countDown', 'look'] as const).map((verb) => proxy.dropReplyTo(shaOf(verb), { then }));
+    expect(await latch.trySetCount(3, patient)).toBe(true);
+    expect(await latch.countDown(patient)).toBe(2);
+    expect(await latch.getCount(patient)).toBe(2);
+    expect(losses.map(({ lost }) => lost)).toEqual([1, 1, 1]);
+    await locks.close();
+    expect(await setting.own().countDownLatch(KEY).getCount()).toBe(2);
+  });
+
+  it('is the look of a caller that gives up: its note is removed all the same (G7)', async () => {
+    const proxy = await setting.proxy();
+    const locks = setting.own(proxy.connection, { requestTimeout: 2_000 });
+    await setting.own().countDownLatch(KEY).trySetCount(3);
+    const caller = new AbortController();
+    const waiting = rejection(locks.countDownLatch(KEY).await({ ...woken, signal: caller.signal }));
+    await noted(KEY, 1);
+    const loss = proxy.dropReplyTo(shaOf('look'), { then: 'silence' });
+    await killSubscribers(setting);
+    await eventually(() => loss.lost === 1);
+    caller.abort();
+    expect(await waiting).toBeInstanceOf(LockAbortedError);
+    await noted(KEY, 0);
+  });
 });
 
 describe('a server that refuses', () => {
