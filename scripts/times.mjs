@@ -1,5 +1,5 @@
 // How long the tests take: `npm run nightly -- times [quick first check …]`, the tiers of a contributor by default. It writes the slow suites of the first
-// tier into test/durations.json, by which the next run begins with them. `--of results.json` takes the results of a run of Jest instead.
+// tier into test/durations.json: `npm test` begins with them, and scripts/budgets.mjs refuses one that takes too long. Run it on an idle machine.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -47,8 +47,5 @@ function measure(tier) {
   };
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
-  const { values, positionals } = parseArgs({ options: { of: { type: 'string' } }, allowPositionals: true });
-  if (values.of) note(durationsOf(JSON.parse(readFileSync(values.of, 'utf8'))));
-  else console.table(Object.fromEntries((positionals.length > 0 ? positionals : ['quick', 'first']).map((tier) => [tier, measure(tier)])));
-}
+const { positionals } = parseArgs({ allowPositionals: true });
+console.table(Object.fromEntries((positionals.length > 0 ? positionals : ['quick', 'first']).map((tier) => [tier, measure(tier)])));

@@ -21,10 +21,10 @@ describe('a connection', () => {
   });
 
   it('that takes longer than some requests is waited for, and used', async () => {
-    const table = setting.open({ url: own.url, requestTimeout: 100, max: 1, listen: false });
+    const table = setting.open({ url: own.url, requestTimeout: 1_000, max: 1, listen: false });
     const before = own.proxy.made;
     own.proxy.holdReplies();
-    for (let tries = 0; tries < 5; tries++) {
+    for (let tries = 0; tries < 2; tries++) {
       expect(await refusalOf(exchange(table, {}))).toMatchObject({ transient: true, isUnsent: true });
     }
     await own.proxy.heal();

@@ -311,11 +311,11 @@ it('a waiter is woken by the offers of a majority, though another member is slow
   const [holder, waiter] = stores.map((store) => new Locks(store, { logger: false })) as [Locks, Locks];
   const lease = await holder.acquire('key', { keyTimeout: 60_000 });
   const waiting = waiter.acquire('key', { waitTimeout: 60_000, retryInterval: 60_000 });
-  await passTime(3_000);
+  await passTime(3_500);
   const start = performance.now();
   expect(await lease.release()).toBe(true);
   await (await waiting).release();
-  expect(performance.now() - start).toBeLessThan(1_000);
+  expect(performance.now() - start).toBeLessThan(100);
   await Promise.all([holder, waiter].map((locks) => locks.close()));
 });
 
