@@ -151,7 +151,7 @@ export default {
     ['link', { rel: 'icon', href: `data:image/svg+xml,${encodeURIComponent(ICON)}` }],
     ['meta', { property: 'og:type', content: 'website' }],
     ['meta', { property: 'og:site_name', content: name }],
-    ['meta', { property: 'og:image', content: `${site.href}preview.png` }],
+    ['meta', { property: 'og:image', content: `${site.href}preview.webp` }],
   ],
   transformHead: ({ title, description: text }) => [
     ['meta', { property: 'og:title', content: title }],
@@ -192,7 +192,7 @@ export default {
   buildEnd: ({ outDir }) => {
     const dead = deadAnchorsIn(outDir, site.pathname);
     if (dead.length > 0) throw new Error(`Links to headings that are not there:\n${dead.join('\n')}`);
-    copyFileSync(`${root}docs/images/dashboard-light.png`, `${outDir}/preview.png`);
+    copyFileSync(`${root}docs/images/dashboard-light.webp`, `${outDir}/preview.webp`);
     writeFileSync(`${outDir}/dashboard.html`, execFileSync(process.execPath, [`${root}scripts/embed-page.mjs`, '--demo']));
     const lines = Object.entries(TABS).flatMap(([tab, groups]) => [
       `\n## ${tab}\n`,
