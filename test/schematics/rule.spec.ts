@@ -96,7 +96,8 @@ describe('the root module', () => {
   });
 
   it('and all else stay as they are the second time', () => {
-    const { files } = run({});
+    const { files, said } = run({});
+    expect(said).toBe('The app starts when REDIS_URL has the address of your server.');
     const again = run({ store: 'memory' }, files);
     expect(again.said).toContain('DistributedLockModule is there already, in src/app.module.ts');
     expect(again.files).toEqual(files);

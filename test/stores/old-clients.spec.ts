@@ -73,6 +73,13 @@ it.each(USES)(
   },
 );
 
+it('a client that is there, and cannot be loaded, fails with its own error', () =>
+  jest.isolateModulesAsync(async () => {
+    jest.doMock('ioredis', () => JSON.parse('no module') as object);
+    const { redisStore } = await import('nestjs-distributed-lock/redis');
+    expect(() => redisStore({ url: 'redis://127.0.0.1:1' })).toThrow(SyntaxError);
+  }));
+
 it('a lent pool of pg whose clients keep the process alive is refused at once', () => {
   class Client {}
   const pool = Object.assign(new Pool(), { Client });

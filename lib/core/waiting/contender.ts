@@ -190,7 +190,6 @@ export class Contender {
     if (isTaken && !this.isQueued && queue.first.settings.patience > 0 && (!wakeUps || wakeUps.isOpen)) return this.requests.ask();
     this.asksAt = now() + this.delayAfter(outcome);
     this.askLater();
-    // It is open for the next request, which is soon.
     if (isTaken && wakeUps && !wakeUps.isOpen) void wakeUps.open(...queue.runtime.events.ofInbox);
   }
 

@@ -5,7 +5,8 @@ exports.ioredis = (missing) => {
   try {
     return require('ioredis');
   } catch (cause) {
-    return missing(cause);
+    if (cause.code === 'MODULE_NOT_FOUND') return missing(cause);
+    throw cause;
   }
 };
 

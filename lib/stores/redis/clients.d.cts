@@ -1,7 +1,7 @@
 /**
  * Loads ioredis. An app that passes a client of `redis` can do without.
  *
- * @param missing is called if it cannot be loaded.
+ * @param missing is called if it is not installed.
  */
 export function ioredis(missing: (cause: unknown) => never): typeof import('ioredis');
 

@@ -43,7 +43,10 @@ export function nestAdd(options: Options): (tree: Tree, context: Context) => voi
     if (!present)
       attempt(context, () => addToModule(tree, typescript, { ...options, sourceRoot }, setup, sources, main), lockModuleToPaste(setup));
     const server = STORES[store];
-    if (!present && server) addClient(tree, context, server, options.skipInstall ?? false);
+    if (!present && server) {
+      addClient(tree, context, server, options.skipInstall ?? false);
+      context.logger.info(`The app starts when ${server.url} has the address of your server.`);
+    }
     if (!skipShutdownHooks)
       attempt(
         context,

@@ -301,11 +301,13 @@ it('creates the table where that is wanted, by several at once', async () => {
   expect(found.filter(({ written }) => written)).toHaveLength(1);
 });
 
-it('an inbox is a connection that is idle, on which messages arrive', async () => {
+it('an inbox is a connection that is idle, on which messages arrive, and which a check leaves open', async () => {
   const one = await listening();
-  expect(one.wakeUps.isOpen).toBe(true);
+  const before = await listeners();
+  expect(before).toEqual([{ pid: expect.any(Number), state: 'idle', query: `LISTEN "${one.inbox}"` }]);
+  one.wakeUps.check();
   await wakes(setting.open(), one);
-  expect(await listeners()).toEqual([{ pid: expect.any(Number), state: 'idle', query: `LISTEN "${one.inbox}"` }]);
+  expect([await listeners(), one.wakeUps.isOpen]).toEqual([before, true]);
   await one.table.close();
   await eventually(async () => (await listeners()).length === 0);
 });
@@ -318,15 +320,6 @@ it('an inbox whose connection was ended is opened again, and all waiters ask', a
   await eventually(() => one.heard.length > before && one.wakeUps.isOpen);
   await wakes(setting.open(), one);
   expect(one.warnings).toEqual([]);
-});
-
-it('a check of an inbox that is in order leaves it open', async () => {
-  const one = await listening();
-  const [before] = await listeners();
-  one.wakeUps.check();
-  await wakes(setting.open(), one);
-  expect((await listeners())[0]).toEqual(before);
-  expect(one.wakeUps.isOpen).toBe(true);
 });
 
 it('checks of an inbox are ten seconds apart: the server wakes all that listen for each', async () => {
