@@ -64,7 +64,8 @@ const TITLES_OF_STORES: Partial<Record<string, Partial<Record<Group, string>>>> 
 export function matrixOf(summaries: readonly Summary[]): string {
   const names = storesOf(summaries);
   const rows = groupsOf(summaries).map((group) => [TITLES[group], ...names.map((store) => cellOf(runsOf(summaries, group, store), group))]);
-  return markdown(['faults', ...names], rows);
+  const minutes = names.map((name) => Math.floor(sum(summaries.filter(({ store }) => store === name).map(({ seconds }) => seconds)) / 60));
+  return markdown(['faults', ...names], [...rows, ['minutes of load', ...minutes.map(String)]]);
 }
 
 /** How often the faults of each group struck each store, and how often each kind of lock was held meanwhile. */
