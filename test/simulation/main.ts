@@ -156,7 +156,7 @@ async function shortest(
 }
 
 function tell({ seed, store, groups, faults, length }: SimulationOptions, { history, violations }: SimulationResult): void {
-  const defect = flags.defect === undefined ? '' : ` --defect '${flags.defect}'`;
+  const more = `${flags.dense ? ' --dense' : ''}${flags.defect === undefined ? '' : ` --defect '${flags.defect}'`}`;
   console.log(`seed ${seed}, ${store}, faults of ${groups.join(', ')}${faults === undefined ? '' : `, the first ${faults}`}`);
   for (const { oracle, guarantee, key, at, what } of violations.slice(0, 5)) {
     console.log(`FAILED ${oracle}, ${guarantee}: ${key ?? ''} at ${at.toFixed(1)} ms: ${what}`);
@@ -165,7 +165,7 @@ function tell({ seed, store, groups, faults, length }: SimulationOptions, { hist
     );
     for (const entry of near.slice(-40)) console.log(`  ${lineOf(entry)}`);
   }
-  console.log(`repeat: npm run nightly -- simulate --seed ${seed} --store ${store} --length ${length} --runs 1${defect}`);
+  console.log(`repeat: npm run nightly -- simulate --seed ${seed} --store ${store} --length ${length} --runs 1${more}`);
 }
 
 function concerns(entry: Entry, key: string, history: readonly Entry[]): boolean {

@@ -4,7 +4,7 @@ import { callsOf, claimsOf, isLoss, type CallStory } from './calls.js';
 import type { Oracle, Violation } from './oracle.js';
 import { forcesOf } from './windows.js';
 
-/** ms by which a timer may be early, and suspends of the machine count for longer than they were: each is told in hundredths of a second */
+/** ms by which a timer may be early, and by which each suspend of the machine may count for longer than it was: it is told in hundredths of a second */
 const SLACK = 30;
 
 /**
@@ -30,7 +30,11 @@ export const earlyLoss: Oracle = (history, facts) => {
     const lost = isLoss(signal) && signal.t < limit ? signal : undefined;
     const refused = released && !released.ours && (releasing?.t ?? released.t) < limit ? released : undefined;
     const loss = lost ?? refused;
-    if (!loss || loss.t >= validUntil - SLACK) return [];
+    const isSuspend = (w: string, t: number) => w === asked.w && t >= asked.t && t <= loss!.t;
+    const suspends = loss
+      ? select(history, 'fault').filter(({ name, target, t }) => name === 'machine asleep' && isSuspend(target, t))
+      : [];
+    if (!loss || loss.t >= validUntil - SLACK * (1 + suspends.length)) return [];
     // The answer to the call that was granted first may have been under way when the key was taken.
     const begun = byId.get(asked.chain)?.asked.t ?? asked.t;
     const isForced = asked.keys.some((each) => forcesOf(history, each).some(({ from, to }) => from <= loss.t && begun <= to));
