@@ -28,10 +28,7 @@ export const mutexBreaks: Record<string, Break> = {
   /** A key that was handed over is adopted by anybody, also when it has another holder by now. Before it adopts, a caller asks whether the giver has it. */
   'adopts-any': {
     ...mutexes('overlap', (driver) => ({
-      async check(request) {
-        const reply = await driver.check(request);
-        return reply.holder === null ? reply : { ...reply, state: 'held', remaining: 1_000 };
-      },
+      check: async (request) => ({ ...(await driver.check(request)), state: 'held', remaining: 1_000 }),
       async adopt(request) {
         const reply = await driver.adopt!(request);
         return reply === 'lost' ? { token: null } : reply;

@@ -30,11 +30,10 @@ export const earlyLoss: Oracle = (history, facts) => {
     const lost = isLoss(signal) && signal.t < limit ? signal : undefined;
     const refused = released && !released.ours && (releasing?.t ?? released.t) < limit ? released : undefined;
     const loss = lost ?? refused;
-    const isSuspend = (w: string, t: number) => w === asked.w && t >= asked.t && t <= loss!.t;
-    const suspends = loss
-      ? select(history, 'fault').filter(({ name, target, t }) => name === 'machine asleep' && isSuspend(target, t))
-      : [];
-    if (!loss || loss.t >= validUntil - SLACK * (1 + suspends.length)) return [];
+    if (!loss) return [];
+    const faults = select(history, 'fault').filter(({ target, t }) => target === asked.w && t >= asked.t && t <= loss.t);
+    const suspends = faults.filter(({ name }) => name === 'machine asleep').length;
+    if (loss.t >= validUntil - SLACK * (1 + suspends)) return [];
     // The answer to the call that was granted first may have been under way when the key was taken.
     const begun = byId.get(asked.chain)?.asked.t ?? asked.t;
     const isForced = asked.keys.some((each) => forcesOf(history, each).some(({ from, to }) => from <= loss.t && begun <= to));
