@@ -112,12 +112,14 @@ it('the table of the guarantees is that of the tests; `npm run docs` writes it',
   expect(read('test/README.md')).toContain(guaranteesTable());
 });
 
-it('the tables of the chaos runs are those of test/chaos/results.json; `npm run docs` writes them', () => {
+it('what was tried is what the results of chaos and simulation say; `npm run docs` writes the tables', () => {
   const results = JSON.parse(read('test/chaos/results.json')) as Summary[];
   expect(read('docs/guarantees.md')).toContain(matrixOf(results));
   expect(read('test/chaos/README.md')).toContain(numbersOf(results));
-  const [first] = results;
-  expect(matrixOf([{ ...first!, violations: { overlap: { mutex: 1 } } }])).toContain('**broken**: one holder (G2, G3)');
+  expect(matrixOf([{ ...results[0]!, violations: { overlap: { mutex: 1 } } }])).toContain('**broken**: one holder (G2, G3)');
+  const parts = JSON.parse(read('test/simulation/results.json')) as Record<string, number>[];
+  const [writes, runs, faults] = ['writes', 'runs', 'faults'].map((name) => parts.reduce((sum, part) => sum + part[name]!, 0));
+  expect(read('docs/guarantees.md')).toContain(`${writes} guarded writes in ${runs} runs with ${faults} faults`);
 });
 
 it('docs name the versions of servers that docs/versions.json has; `npm run docs` writes them', async () => {
