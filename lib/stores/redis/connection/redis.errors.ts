@@ -95,7 +95,7 @@ export function notConnected(within: number, cause: unknown, hasAnswered: boolea
   if (CUT.test(text)) problem = 'the server closed the connection before it answered';
   else if (FOREIGN.test(text)) problem = 'the server does not answer as a Redis does';
   // A Redis without TLS waits for the end of what seems a command.
-  else if (isTls && text === '') problem = 'the server does not answer over TLS';
+  else if (isTls && /^$|ETIMEDOUT|Connection timeout/.test(text)) problem = 'the server does not answer over TLS';
   if (hasAnswered || problem === undefined) return unsent(`${message}${text && `: ${text.replace(/\.$/, '')}`}.`, cause);
   const reason = `${problem}: is it redis:// or rediss://, and is this a Redis?`;
   return unsent(`${message}: ${reason}`, new Error(reason, { cause }));
