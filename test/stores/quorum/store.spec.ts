@@ -311,7 +311,7 @@ it('a waiter is woken by the offers of a majority, though another member is slow
   const [holder, waiter] = stores.map((store) => new Locks(store, { logger: false })) as [Locks, Locks];
   const lease = await holder.acquire('key', { keyTimeout: 60_000 });
   const waiting = waiter.acquire('key', { waitTimeout: 60_000, retryInterval: 60_000 });
-  await passTime(3_500);
+  await passTime(3_500); // between two polls, which are a second apart
   const start = performance.now();
   expect(await lease.release()).toBe(true);
   await (await waiting).release();
