@@ -86,7 +86,7 @@ export class FileChain {
     return statSync(this.pathOf(number), { throwIfNoEntry: false })?.mtimeMs ?? Infinity;
   }
 
-  /** Whether the state has become the first one, or the one that follows the given one. @throws {StoreError} if that is unknown. */
+  /** Whether the state is the first one now, or follows the given one. @throws {StoreError} if that is unknown; ENOENT without the folder of drafts. */
   add(state: State, tail?: Tail): boolean {
     const draft = `${this.drafts}_${state.id}`;
     if (!tail) return this.begin(draft, state);
@@ -94,7 +94,7 @@ export class FileChain {
       this.write(draft, state);
       linkSync(draft, this.pathOf(tail.number + 1));
     } catch (error) {
-      if (isCode(error, 'EEXIST', 'ENOENT')) return false;
+      if (isCode(error, 'EEXIST', 'ENOENT') && (error as NodeJS.ErrnoException).syscall === 'link') return false;
       throw error;
     } finally {
       tryTo(() => unlinkSync(draft));

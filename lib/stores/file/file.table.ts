@@ -138,7 +138,7 @@ export class FileTable implements RecordTable {
       return chain.add(state, tail);
     } catch (error) {
       if (!isCode(error, 'ENOENT')) throw error;
-      // The first change of all.
+      // The first change of all, or somebody has removed a folder.
       for (const folder of [this.keysFolder, this.drafts]) mkdirSync(folder, { recursive: true });
       return chain.add(state, tail);
     }

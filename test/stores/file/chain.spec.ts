@@ -332,10 +332,10 @@ describe('a directory', () => {
     expect(await exchange(table, { expected: version })).toMatchObject({ written: true });
   });
 
-  it('that is deleted while it is used is made again', async () => {
+  it.each(['.', 'keys', 'drafts'])('that is deleted while it is used is made again: %s', async (folder) => {
     const locks = new Locks(fileStore({ directory }), { logger: false });
     await (await locks.acquire(KEY)).release();
-    rmSync(directory, { recursive: true });
+    rmSync(join(directory, folder), { recursive: true });
     await (await locks.acquire(KEY)).release();
     await locks.close();
   });
