@@ -24,7 +24,8 @@ export async function forceRelease(operator: Operator, key: string, options: For
     throw configError('CALL', `"${key}" has ${holderCount} holders: give the "owner" of one of them.`, { key });
   const owner = options.owner ?? holders[0]?.owner;
   const phase = await phaseIn(operator, state, owner);
-  if (owner === undefined || !phase || kind === 'free' || (token !== undefined && token > (fencingToken ?? 0))) return changed(state);
+  if (owner === undefined || !phase || kind === 'free' || (phase === 'kept' && keepFor > 0)) return changed(state);
+  if (token !== undefined && token > (fencingToken ?? 0)) return changed(state);
   // A process reserves tokens for its next callers: the store has the last one of them, and only the process knows that of the holder.
   const own = token === fencingToken ? undefined : token;
   const request = { id: randomUUID(), key, owner, token: own, reason, by, isOver: false };

@@ -146,6 +146,13 @@ export function operatorsContract({ open, newKey }: Setting): void {
         });
       });
 
+      it('with keepFor does not free what another operator has taken, and keeps', async () => {
+        const { owner } = await locks.acquire(key, patient);
+        const take = () => others.forceRelease(key, { owner, reason, grace: 0, keepFor: 60_000 });
+        expect([(await take()).outcome, (await take()).outcome]).toEqual(['forced', 'changed']);
+        expect((await others.inspect(key)).holders).toMatchObject([{ owner, phase: 'kept' }]);
+      });
+
       it('deposes a leader, who stands by again', async () => {
         const election = locks.leaderElection(key);
         const terms: string[] = [];

@@ -142,7 +142,7 @@ export interface ForceOptions {
   by?: string;
   /** Milliseconds that the holder has to release the key after its signal was aborted; 0: it is not asked, unless only it knows the `token`. Default 5,000. */
   grace?: number;
-  /** Milliseconds for which the key stays taken after it was taken by force, because the old holder may still work. Default 0. */
+  /** Milliseconds for which the key stays taken after it was taken by force: its holder may still work. It frees no kept key. Default 0. */
   keepFor?: number;
 }
 

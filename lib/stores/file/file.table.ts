@@ -14,6 +14,7 @@ import { FileWakeUps } from './file.wakeups.js';
 const NOTES = 'operators.log';
 /** Milliseconds that the clocks of two kernels may differ by. */
 const SKEW = 60_000;
+const nextIteration = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 const FULL = ['ENOSPC', 'EDQUOT'];
 /** No retry helps. */
 const FINAL = ['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'EISDIR', 'ENAMETOOLONG', 'ELOOP', 'ENOTSUP', 'EMLINK'];
@@ -173,10 +174,6 @@ function foundIn(chain: FileChain, tail: Tail | undefined): Found {
   const { id, record, fence, processes } = tail.state;
   const left = record === null || end <= time ? null : end === Infinity ? record : withoutDead(record, processes);
   return { written: false, version: id, record: left, fence, time };
-}
-
-function nextIteration(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
 }
 
 function storeErrorOf(cause: unknown): StoreError {
