@@ -193,8 +193,8 @@ class Simulation {
       this.note('chaos', { e: 'killed', worker: id });
       world.at(world.now + 300, () => this.start(slot, generation + 1));
     };
-    // The dead do not notice it.
-    const cut = (server: number): void => void (this.gone.has(host.pid) || app.cut(server));
+    // The dead do not notice it, and a machine that sleeps only when it wakes up.
+    const cut = (server: number): void => void world.at(world.now, () => app.cut(server), host);
     this.slots[slot] = { id, host, links, app, kill, cut };
   }
 
