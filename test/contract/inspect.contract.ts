@@ -48,7 +48,7 @@ export function inspectContract(name: string, makeStore: MakeStore): void {
         expect(report).toMatchObject({ key, kind: 'mutex', fencingToken: lease.fencingToken, holderCount: 1 });
         const caller = { app: 'shop', pid: process.pid, report: { label: 'Nightly.run' } };
         expect(report.holders[0]).toMatchObject({ ...caller, owner: lease.owner, phase: 'held', permits: Infinity });
-        // The clock of the server may be a little behind, or its time not known better.
+        // The server's clock may be a little behind, and a store knows its time to some milliseconds only.
         expect(report.holders[0]!.remaining).toBeLessThanOrEqual(61_000);
         expect(+report.holders[0]!.since!).toBeGreaterThan(start - 1_000);
         expect(+report.at - +report.holders[0]!.since!).toBeGreaterThan(-1_000);

@@ -142,13 +142,13 @@ export interface ForceOptions {
   by?: string;
   /** Milliseconds that the holder has to release the key after its signal was aborted; 0: it is not asked, unless only it knows the `token`. Default 5,000. */
   grace?: number;
-  /** Milliseconds for which the key stays taken after it was taken by force: its holder may still work. It frees no kept key. Default 0. */
+  /** Milliseconds for which the key stays taken after it was taken by force: its holder may still work. A kept key is left alone. Default 0. */
   keepFor?: number;
 }
 
 /** The result of {@link Locks.forceRelease}. */
 export interface ForceReply {
-  /** The holder released it when it was asked; it was taken by force; or another owner has it, or none, and nothing was done. */
+  /** The holder released it when it was asked; it was taken by force; or another owner has it, none has it or it is kept, and nothing was done. */
   readonly outcome: 'gave back' | 'forced' | 'changed';
   /** The owner that was asked or, with `changed`, the owner that has the key now; `null`: none. */
   readonly holder: string | null;

@@ -14,10 +14,10 @@ import { FileWakeUps } from './file.wakeups.js';
 const NOTES = 'operators.log';
 /** Milliseconds that the clocks of two kernels may differ by. */
 const SKEW = 60_000;
-const nextIteration = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 const FULL = ['ENOSPC', 'EDQUOT'];
 /** No retry helps. */
 const FINAL = ['EACCES', 'EPERM', 'EROFS', 'ENOTDIR', 'EISDIR', 'ENAMETOOLONG', 'ELOOP', 'ENOTSUP', 'EMLINK'];
+const nextIteration = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
 /**
  * Records in the files of a directory, for the processes of one host. Ends are on the monotonic clock of the host, which all of them share; a record
