@@ -1,7 +1,7 @@
 import { select } from '../history/read.js';
 import { callsOf, claimsOf, groupBy, type CallStory, type Claim } from './calls.js';
 import type { Oracle, Violation } from './oracle.js';
-import { forcesOf } from './windows.js';
+import { forcesOf, timesOf, type Span } from './windows.js';
 
 /** Steps that are tried for one key. Where an order exists, it is found in a few more than the key has. */
 const MOST_TRIES = 200_000;
@@ -41,11 +41,12 @@ export const order: Oracle = (history, facts) => {
   );
   const claims = groupBy(claimsOf(calls, facts), ({ key }) => key);
   const disturbed = select(history, 'fault').length > 0;
+  const restarts = timesOf(history, ({ group }) => group === 'restart', 0);
   return [...wanted].flatMap(([key, ofKey]) => {
     const all = ofKey.map(({ call }) => call);
     const steps = [
       ...(claims.get(key) ?? []).flatMap((claim) => stepsOf(claim)),
-      ...refusalsOf(all, end, disturbed, forcesOf(history, key)),
+      ...refusalsOf(all, end, disturbed, forcesOf(history, key), restarts),
     ];
     const stuck = search(steps);
     if (stuck === 'undecided')
@@ -65,7 +66,13 @@ function stepsOf({ call, token, to }: Claim): Step[] {
 }
 
 /** Single tries that found the key taken, though nobody else was asking for it: somebody must have had it. */
-function refusalsOf(calls: readonly CallStory[], end: number, disturbed: boolean, forces: ReturnType<typeof forcesOf>): Step[] {
+function refusalsOf(
+  calls: readonly CallStory[],
+  end: number,
+  disturbed: boolean,
+  forces: ReturnType<typeof forcesOf>,
+  restarts: readonly Span[],
+): Step[] {
   return calls.flatMap((call): Step[] => {
     const { asked, granted, ended } = call;
     // One of several keys is enough to refuse them all.
@@ -75,8 +82,15 @@ function refusalsOf(calls: readonly CallStory[], end: number, disturbed: boolean
       const isGone = other.granted === undefined && (disturbed || other.ended?.outcome !== 'timeout');
       return other !== call && other.asked.t <= ended.t && answered + (isGone ? AFTERMATH : 0) >= asked.t;
     };
+    // A release is committed lazily: a server that crashes may forget it, and the lease ends by itself.
+    const isBack = ({ asked: { keyTimeout, minHold }, released }: CallStory): boolean =>
+      released !== undefined &&
+      released.t + Math.max(keyTimeout, minHold) >= asked.t &&
+      restarts.some(({ from, to }) => released.t <= to && from <= ended.t);
     const isKept = forces.some(({ from, keptUntil }) => from <= ended.t && keptUntil >= asked.t);
-    return isKept || calls.some(mayAsk) ? [] : [{ does: 'refuse', call, token: null, from: asked.t, to: ended.t }];
+    return isKept || calls.some((other) => mayAsk(other) || isBack(other))
+      ? []
+      : [{ does: 'refuse', call, token: null, from: asked.t, to: ended.t }];
   });
 }
 
