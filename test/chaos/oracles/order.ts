@@ -1,7 +1,8 @@
+import type { Entry } from '../history/entry.js';
 import { select } from '../history/read.js';
 import { callsOf, claimsOf, groupBy, type CallStory, type Claim } from './calls.js';
 import type { Oracle, Violation } from './oracle.js';
-import { forcesOf, timesOf, type Span } from './windows.js';
+import { forcesOf, timesOf } from './windows.js';
 
 /** Steps that are tried for one key. Where an order exists, it is found in a few more than the key has. */
 const MOST_TRIES = 200_000;
@@ -40,14 +41,9 @@ export const order: Oracle = (history, facts) => {
     ({ key }) => key,
   );
   const claims = groupBy(claimsOf(calls, facts), ({ key }) => key);
-  const disturbed = select(history, 'fault').length > 0;
-  const restarts = timesOf(history, ({ group }) => group === 'restart', 0);
   return [...wanted].flatMap(([key, ofKey]) => {
     const all = ofKey.map(({ call }) => call);
-    const steps = [
-      ...(claims.get(key) ?? []).flatMap((claim) => stepsOf(claim)),
-      ...refusalsOf(all, end, disturbed, forcesOf(history, key), restarts),
-    ];
+    const steps = [...(claims.get(key) ?? []).flatMap((claim) => stepsOf(claim)), ...refusalsOf(all, history, key)];
     const stuck = search(steps);
     if (stuck === 'undecided')
       return [{ oracle: 'order', guarantee: 'G2', key, at: end, what: `no order is found in ${MOST_TRIES} steps` }];
@@ -66,13 +62,11 @@ function stepsOf({ call, token, to }: Claim): Step[] {
 }
 
 /** Single tries that found the key taken, though nobody else was asking for it: somebody must have had it. */
-function refusalsOf(
-  calls: readonly CallStory[],
-  end: number,
-  disturbed: boolean,
-  forces: ReturnType<typeof forcesOf>,
-  restarts: readonly Span[],
-): Step[] {
+function refusalsOf(calls: readonly CallStory[], history: readonly Entry[], key: string): Step[] {
+  const end = history.at(-1)?.t ?? 0;
+  const disturbed = select(history, 'fault').length > 0;
+  const restarts = timesOf(history, ({ group }) => group === 'restart', 0);
+  const forces = forcesOf(history, key);
   return calls.flatMap((call): Step[] => {
     const { asked, granted, ended } = call;
     // One of several keys is enough to refuse them all.
