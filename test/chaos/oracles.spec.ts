@@ -112,6 +112,8 @@ describe('order: the answers of one key', () => {
     ['are of a dead holder, and the next one before its lease is over', all(dies(10, 500), holds({ from: 400, token: 2 })), 1],
     ['refuse a try while another one has the key', all(holds(...pair), refused(200)), 0],
     ['refuse a try though a release was confirmed', all(holds(...pair), refused(300)), 1],
+    ['refuse a try after a crash, which may undo a release', all(holds(...pair), fault('', 'restart', 260, 261), refused(300)), 0],
+    ['refuse a try after a crash that came before', all(holds(...pair), fault('', 'restart', 2, 3), refused(300)), 1],
     ['refuse a try for several keys, one of which is taken', all(holds(...pair), refused(300, { kind: 'multi', keys: ['a', 'b'] })), 0],
     ['refuse a try while somebody waits', all(holds(...pair), refused(300), waits(290, 400)), 0],
     ['refuse a try after a holder has died', all(dies(10, 500), refused(900)), 0],
