@@ -67,6 +67,9 @@ export function suspendedSince(time: number): number {
   return lastSuspend.end > time ? lastSuspend.length : 0;
 }
 
+/** Whether a suspend was noticed since a time of {@link awake}. */
+export const sleptSince = (time: number): boolean => lastSuspend.end - suspended >= time;
+
 /** How far the clock since boot is ahead of the monotonic one, in milliseconds. `undefined`: it cannot be read. Fake timers replace neither. */
 function readSinceBoot(): number | undefined {
   try {

@@ -1,4 +1,4 @@
-import { awake as now } from '../../core/util/clock.js';
+import { awake as now, sleptSince } from '../../core/util/clock.js';
 import type { TableTime } from './record.work.js';
 
 /** Milliseconds for which a reply tells the time: clocks drift apart. */
@@ -28,7 +28,7 @@ export class RecordClock {
   constructor(private readonly observed?: () => TableTime) {}
 
   get isKnown(): boolean {
-    return this.observed !== undefined || (this.sample !== undefined && now() < this.sample.at + LIFE);
+    return this.observed !== undefined || (this.sample !== undefined && now() < this.sample.at + LIFE && !sleptSince(this.sample.at));
   }
 
   /** Only while it {@link isKnown}. */
@@ -50,15 +50,12 @@ export class RecordClock {
     this.sample = undefined;
   }
 
-  /**
-   * Learns from a reply.
-   *
-   * @param sentAt when the request was sent, on our clock.
-   */
+  /** Learns from a reply to a request that was sent at this time of our clock: nothing if the machine was suspended meanwhile. */
   learn(time: number, sentAt: number): void {
+    if (sleptSince(sentAt)) return;
     const at = now();
     const next = { least: time - at, most: time - sentAt, at };
-    const { sample } = this;
+    const sample = this.isKnown ? this.sample : undefined;
     const slack = sample ? slackOf(sample, at) : 0;
     const isForward = sample !== undefined && next.least > sample.most + slack;
     const isBack = sample !== undefined && next.most < sample.least - slack;

@@ -1,6 +1,8 @@
 import '../../support/virtual-time.js';
+import os from 'node:os';
 import { LockConfigError } from '../../../lib/core/model/errors.js';
 import type { AcquireRequest } from '../../../lib/core/store/lease-driver.js';
+import { countSuspend } from '../../../lib/core/util/clock.js';
 import { LeaseSteps } from '../../../lib/stores/records/lease.steps.js';
 import { RecordClock } from '../../../lib/stores/records/record.clock.js';
 import { RecordWork, type KeyRecord } from '../../../lib/stores/records/record.work.js';
@@ -157,6 +159,20 @@ describe('the clock of a table', () => {
     expect(clock.isKnown).toBe(true);
     ours += 1;
     expect(clock.isKnown).toBe(false);
+  });
+
+  it('is unknown after a suspend, also by the reply to a request of before', () => {
+    let ahead = 0.5;
+    jest.spyOn(os, 'uptime').mockImplementation(() => (ours + ahead) / 1000);
+    const sentAt = (ours = 1_000); // other tests begin later
+    countSuspend();
+    exchange(1, 1);
+    ahead += 220;
+    countSuspend();
+    clock.learn((ours += 1) + offset, sentAt);
+    expect(clock.isKnown).toBe(false);
+    exchange(1, 1);
+    expect(clock.isKnown).toBe(true);
   });
 
   it('is unknown after an error: another server may answer next', () => {
