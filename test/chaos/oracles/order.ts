@@ -82,9 +82,8 @@ function refusalsOf(calls: readonly CallStory[], history: readonly Entry[], key:
       released.t + Math.max(keyTimeout, minHold) >= asked.t &&
       restarts.some(({ from, to }) => released.t <= to && from <= ended.t);
     const isKept = forces.some(({ from, keptUntil }) => from <= ended.t && keptUntil >= asked.t);
-    return isKept || calls.some((other) => mayAsk(other) || isBack(other))
-      ? []
-      : [{ does: 'refuse', call, token: null, from: asked.t, to: ended.t }];
+    if (isKept || calls.some((other) => mayAsk(other) || isBack(other))) return [];
+    return [{ does: 'refuse', call, token: null, from: asked.t, to: ended.t }];
   });
 }
 
