@@ -1,5 +1,3 @@
-export { SHORT_LEASE } from './open-locks.js';
-
 /** Milliseconds: how long a store keeps a key for a waiter that does not take it. */
 export const OFFER = 1_000;
 

@@ -51,11 +51,10 @@ async function redis(): Promise<Server> {
   return { port: server.port!, store, stop: () => server.stop() };
 }
 
-async function nodeRedis(): Promise<Server> {
-  const server = await startRedis({ port: 'free' });
-  const store = (port: number): LockStore => redisStore({ client: nodeRedisClient({ port }), requestTimeout });
-  return { port: server.port!, store, stop: () => server.stop() };
-}
+const nodeRedis = async (): Promise<Server> => ({
+  ...(await redis()),
+  store: (port) => redisStore({ client: nodeRedisClient({ port }), requestTimeout }),
+});
 
 async function postgres(): Promise<Server> {
   const server = await startPostgres({ port: 'free' });

@@ -1,7 +1,7 @@
 import { passTime } from '../support/virtual-time.js';
 import { Locks } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
-import type { KeyRecord, LatchRecord } from '../../lib/stores/records/record.work.js';
+import type { LatchRecord } from '../../lib/stores/records/record.work.js';
 import { engineContract } from '../contract/engine.contracts.js';
 import { wholeStoreContract } from '../contract/store.contracts.js';
 import { eventually } from '../support/eventually.js';
@@ -15,12 +15,8 @@ engineContract(
   'memory',
   () => store,
   remains,
-  (key) => waitersOf(rows.get(key)?.record),
+  (key) => Object.keys((rows.get(key)?.record as LatchRecord | undefined)?.waiters ?? {}),
 );
-
-function waitersOf(record?: KeyRecord): string[] {
-  return record?.kind === 'count-down latch' ? Object.keys(record.waiters) : [];
-}
 
 it('the memory store forgets what has run out, though nobody asks after it', async () => {
   const dead = { owner: 'dead', ttl: 10, tokens: 1, queue: false };

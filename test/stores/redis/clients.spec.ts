@@ -33,9 +33,7 @@ describe('a store', () => {
   // A Cluster has a file of its own: cluster.spec.ts. So have clients that an app passes: lent-clients.spec.ts.
   const FORMS: [string, () => RedisStoreOptions][] = [
     ['a client over TLS', () => ({ client: setting.client(tls()) })],
-    ['a url', () => ({ url: `redis://127.0.0.1:${setting.server.port}` })],
     ['a url with a db', () => ({ url: `redis://127.0.0.1:${setting.server.port}/5` })],
-    ['options', () => ({ options: { host: '127.0.0.1', port: setting.server.port } })],
     ['options of TLS', () => ({ options: tls() })],
     ['options that would connect again after each error', () => ({ options: { ...setting.server.connection, reconnectOnError: () => 2 } })],
     ['sentinels', () => ({ sentinels: sentinels(), name: 'main' })],
@@ -82,42 +80,40 @@ describe('a store', () => {
   });
 });
 
-describe('a process', () => {
-  it.each<[string, Way[], string[]]>([
+it.each<[string, Way[], string[]]>([
+  [
+    'a store that it never uses, closes, closes with a lease that is held, and closes while it connects',
+    ['never uses it', 'closes it', 'closes it with a lease that is held', 'closes it while it connects'],
+    [],
+  ],
+  ['a store that it closes after it could not connect', ['closes it after it could not connect'], ['StoreError']],
+  [
+    'a client that it disconnects, telemetry that throws, and an app that does not start',
     [
-      'a store that it never uses, closes, closes with a lease that is held, and closes while it connects',
-      ['never uses it', 'closes it', 'closes it with a lease that is held', 'closes it while it connects'],
-      [],
+      'disconnects its client, and never closes the store, with a lease that is held',
+      'disconnects its clients, and never closes the stores, after leases of theirs were renewed',
+      'has telemetry that throws',
+      'is an app whose boot is refused',
     ],
-    ['a store that it closes after it could not connect', ['closes it after it could not connect'], ['StoreError']],
-    [
-      'a client that it disconnects, telemetry that throws, and an app that does not start',
-      [
-        'disconnects its client, and never closes the store, with a lease that is held',
-        'disconnects its clients, and never closes the stores, after leases of theirs were renewed',
-        'has telemetry that throws',
-        'is an app whose boot is refused',
-      ],
-      ['no telemetry', 'LockConfigError'],
-    ],
-    ['a server that goes away', ['loses the server and has no listener for errors'], ['connected', 'StoreError']],
-  ])('with %s ends by itself', async (_, way, said) => {
-    const nobody = { host: '127.0.0.1', port: await freePort() };
-    const proxy = await setting.proxy();
-    const isRefused = way[0]!.includes('could not connect');
-    const child = await setting.fork<EndsMessage>('ends.child.ts', {
-      connection: isRefused ? nobody : proxy.connection,
-      way,
-    } satisfies EndsArgs);
-    for (const what of said) {
-      expect(await child.waitFor('did')).toEqual({ type: 'did', what });
-      if (what !== 'connected') continue;
-      proxy.refuse();
-      proxy.cut();
-      child.send({ type: 'go on' });
-    }
-    await eventually(() => !child.running);
-    expect(await child.exit).toEqual({ code: 0, signal: null });
-    expect(child.output()).toBe('');
-  });
+    ['no telemetry', 'LockConfigError'],
+  ],
+  ['a server that goes away', ['loses the server and has no listener for errors'], ['connected', 'StoreError']],
+])('a process with %s ends by itself', async (_, way, said) => {
+  const nobody = { host: '127.0.0.1', port: await freePort() };
+  const proxy = await setting.proxy();
+  const isRefused = way[0]!.includes('could not connect');
+  const child = await setting.fork<EndsMessage>('ends.child.ts', {
+    connection: isRefused ? nobody : proxy.connection,
+    way,
+  } satisfies EndsArgs);
+  for (const what of said) {
+    expect(await child.waitFor('did')).toEqual({ type: 'did', what });
+    if (what !== 'connected') continue;
+    proxy.refuse();
+    proxy.cut();
+    child.send({ type: 'go on' });
+  }
+  await eventually(() => !child.running);
+  expect(await child.exit).toEqual({ code: 0, signal: null });
+  expect(child.output()).toBe('');
 });

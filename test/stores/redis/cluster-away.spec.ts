@@ -64,72 +64,68 @@ describe('a Cluster', () => {
     await goesOn(stores, giveBack);
   });
 
-  describe('whose client would ask again for a key when the time of the request is over', () => {
-    const REQUEST_TIMEOUT = 1_500;
-    const ASKS_AGAIN = 3_000;
-    // Longer than the test may take.
-    const options = { keyTimeout: 300_000, retryInterval: 50 };
+  // Longer than the test may take.
+  const long = { keyTimeout: 300_000, retryInterval: 50 };
 
-    it.each<[string, number, (locks: Locks, key: string, back: () => Promise<unknown>) => Promise<unknown>]>([
-      [
-        'of a call that was given up',
-        0,
-        async (locks, key, back) => {
-          const error = rejection(locks.acquire(key, { ...options, waitTimeout: PATIENCE }));
-          await back();
-          expect(await error).toBeInstanceOf(StoreError);
-        },
-      ],
-      [
-        'that was granted to a later request, and released',
-        1,
-        async (locks, key, back) => {
-          const used = locks.using(key, () => undefined, { ...options, waitTimeout: Infinity });
-          await back();
-          await used;
-        },
-      ],
-      [
-        'that was granted to a later request, and handed over',
-        2,
-        async ({ store: { mutex } }, key, back) => {
-          const request = { key, owner: 'first', ttl: options.keyTimeout, tokens: 1, queue: false };
-          const first = rejection(mutex.acquire(request));
-          await back();
-          expect(await first).toBeInstanceOf(StoreError);
-          expect(await mutex.acquire(request)).toMatchObject({ granted: true });
-          expect(await mutex.acquire({ ...request, owner: 'second', yields: 'first' })).toMatchObject({ granted: true });
-          expect(await mutex.release({ key, owner: 'second', keepFor: 0 })).toBe('released');
-        },
-      ],
-    ])('keeps no key %s (G6)', async (_, acquires, use) => {
-      const locks = on.locks({ requestTimeout: REQUEST_TIMEOUT, clusterOptions: { retryDelayOnClusterDown: ASKS_AGAIN } });
-      await connect(locks);
-      const [key = ''] = on.keys();
-      const owner = on.cluster.masters[0]!.client();
-      await owner.config('RESETSTAT');
-      let [seen, late] = [0, 0];
-      for (const node of on.cluster.masters) {
-        const monitor = await node.client().monitor();
-        setting.finally(() => monitor.disconnect());
-        monitor.on('monitor', (_time: string, args: string[]) => {
-          // What is refused for the lack of a slot is not shown.
-          if (args[1] === shaOf('acquire') && args.includes(key)) seen++;
-          // It may go to any node.
-          if (args[0] === 'ping') late++;
-        });
-      }
-      const giveBack = await withdrawSlot();
-      await use(locks, key, async () => {
-        await eventually(async () => expect(await owner.info('errorstats')).toContain('errorstat_CLUSTERDOWN:'));
-        await giveBack();
+  it.each<[string, number, (locks: Locks, key: string, back: () => Promise<unknown>) => Promise<unknown>]>([
+    [
+      'of a call that was given up',
+      0,
+      async (locks, key, back) => {
+        const error = rejection(locks.acquire(key, { ...long, waitTimeout: PATIENCE }));
+        await back();
+        expect(await error).toBeInstanceOf(StoreError);
+      },
+    ],
+    [
+      'that was granted to a later request, and released',
+      1,
+      async (locks, key, back) => {
+        const used = locks.using(key, () => undefined, { ...long, waitTimeout: Infinity });
+        await back();
+        await used;
+      },
+    ],
+    [
+      'that was granted to a later request, and handed over',
+      2,
+      async ({ store: { mutex } }, key, back) => {
+        const request = { key, owner: 'first', ttl: long.keyTimeout, tokens: 1, queue: false };
+        const first = rejection(mutex.acquire(request));
+        await back();
+        expect(await first).toBeInstanceOf(StoreError);
+        expect(await mutex.acquire(request)).toMatchObject({ granted: true });
+        expect(await mutex.acquire({ ...request, owner: 'second', yields: 'first' })).toMatchObject({ granted: true });
+        expect(await mutex.release({ key, owner: 'second', keepFor: 0 })).toBe('released');
+      },
+    ],
+  ])('whose client would ask again for a key when the time of the request is over keeps no key %s (G6)', async (_, acquires, use) => {
+    const locks = on.locks({ requestTimeout: 1_500, clusterOptions: { retryDelayOnClusterDown: 3_000 } });
+    await connect(locks);
+    const [key = ''] = on.keys();
+    const owner = on.cluster.masters[0]!.client();
+    await owner.config('RESETSTAT');
+    let [seen, late] = [0, 0];
+    for (const node of on.cluster.masters) {
+      const monitor = await node.client().monitor();
+      setting.finally(() => monitor.disconnect());
+      monitor.on('monitor', (_time: string, args: string[]) => {
+        // What is refused for the lack of a slot is not shown.
+        if (args[1] === shaOf('acquire') && args.includes(key)) seen++;
+        // It may go to any node.
+        if (args[0] === 'ping') late++;
       });
-      // What the client sends at last does nothing.
-      await eventually(() => expect(late).toBeGreaterThan(0));
-      expect(seen).toBeGreaterThanOrEqual(acquires);
-      await eventually(async () => expect(await setting.redis.exists(key)).toBe(0));
-      owner.disconnect();
+    }
+    const giveBack = await withdrawSlot();
+    await use(locks, key, async () => {
+      await eventually(async () => expect(await owner.info('errorstats')).toContain('errorstat_CLUSTERDOWN:'));
+      await giveBack();
     });
+    // What the client sends at last does nothing.
+    await eventually(() => expect(late).toBeGreaterThan(0));
+    expect(seen).toBeGreaterThanOrEqual(acquires);
+    await eventually(async () => expect(await setting.redis.exists(key)).toBe(0));
+    owner.disconnect();
   });
 
   it('one of whose nodes hangs loses no lease of the other nodes, and is used again when it goes on (G4, G9)', async () => {

@@ -1,7 +1,6 @@
-import type { Lock, Locks } from 'nestjs-distributed-lock/core';
+import { MUTEX, SEMAPHORE_OF_ONE, WRITE_LOCK } from '../../contract/kinds.js';
 import { eventually } from '../../support/eventually.js';
 import { useCluster } from './cluster.setting.js';
-import type { As } from './locker.child.js';
 import { expectWoken, lockers, entriesOf, queued, woken, wokenChild } from './waiting.js';
 
 /** Each of them is offered the key for a second. */
@@ -12,11 +11,8 @@ describe('waiters on a Cluster', () => {
   const on = useCluster();
   const { setting } = on;
 
-  it.each<[string, (locks: Locks, key: string) => Lock]>([
-    ['a mutex', (locks, key) => locks.mutex(key)],
-    ['a write lock', (locks, key) => locks.readWriteLock(key).write],
-    ['a semaphore', (locks, key) => locks.semaphore(key, { permits: 1 })],
-  ])('of %s, of several stores, are woken by a release in their order, wherever the key is (G8)', async (_what, lockOf) => {
+  const KINDS = [MUTEX, WRITE_LOCK, SEMAPHORE_OF_ONE];
+  it.each(KINDS)('of a $name, of several stores, are woken by a release in their order, wherever the key is (G8)', async ({ lockOf }) => {
     const stores = [on.locks(), on.locks(), on.locks()];
     for (const key of on.keys()) {
       let holder = await lockOf(stores[0]!, key).acquire(woken);
@@ -52,43 +48,27 @@ describe('waiters on a Cluster', () => {
     await waiting;
   });
 
-  describe(`behind ${CROWD} fair ones of another process`, () => {
-    const mutex = (locks: Locks, key: string) => locks.mutex(key);
-    const write = (locks: Locks, key: string) => locks.readWriteLock(key).write;
-    const LINES: [string, As | undefined, (locks: Locks, key: string) => Lock][] = [
-      ['order:1', undefined, mutex],
-      ['order:2', undefined, mutex],
-      ['page:1', 'write', write],
-      ['page:2', 'write', write],
-    ];
-
-    /** Mutexes and write locks for which that process waits, and behind it a store of ours. */
-    async function crowds() {
-      const [child] = await lockers(setting, 1, on.where);
-      const [locks, others] = [on.locks(), on.locks()];
-      const lines = await Promise.all(
-        LINES.map(async ([key, as, lockOf]) => {
-          const holder = await lockOf(locks, key).acquire(woken);
-          for (let i = 0; i < CROWD; i++) child!.send({ type: 'cycle', key, as, options: { ...wokenChild, fair: true } });
-          await queued(setting, key, CROWD);
-          // Until its queue entry says where its process listens, nobody knows that they are of one process.
-          await eventually(async () => (await entriesOf(setting, key)).every((entry) => entry.includes('inbox:cluster:')));
-          const next = lockOf(others, key).acquire(woken);
-          await queued(setting, key, CROWD + 1);
-          return { key, holder, next };
-        }),
-      );
-      return { child: child!, lines };
+  it(`behind ${CROWD} fair ones of another process wait for the offers to that one if it was killed (G8)`, async () => {
+    const [child] = await lockers(setting, 1, on.where);
+    const [locks, others] = [on.locks(), on.locks()];
+    const lines = await Promise.all(
+      ['order:1', 'order:2', 'page:1', 'page:2'].map(async (key) => {
+        const [{ lockOf }, as] = key.startsWith('page') ? ([WRITE_LOCK, 'write'] as const) : [MUTEX];
+        const holder = await lockOf(locks, key).acquire(woken);
+        for (let i = 0; i < CROWD; i++) child!.send({ type: 'cycle', key, as, options: { ...wokenChild, fair: true } });
+        await queued(setting, key, CROWD);
+        // Until its queue entry says where its process listens, nobody knows that they are of one process.
+        await eventually(async () => (await entriesOf(setting, key)).every((entry) => entry.includes('inbox:cluster:')));
+        const next = lockOf(others, key).acquire(woken);
+        await queued(setting, key, CROWD + 1);
+        return { key, holder, next };
+      }),
+    );
+    await child!.kill();
+    for (const { holder } of lines) await holder.release();
+    for (const { key, next } of lines) {
+      await (await next).release();
+      expect(await setting.redis.exists(key, `{${key}}:queue`)).toBe(0);
     }
-
-    it('wait for the offers to that one if it was killed (G8)', async () => {
-      const { child, lines } = await crowds();
-      await child.kill();
-      for (const { holder } of lines) await holder.release();
-      for (const { key, next } of lines) {
-        await (await next).release();
-        expect(await setting.redis.exists(key, `{${key}}:queue`)).toBe(0);
-      }
-    });
   });
 });

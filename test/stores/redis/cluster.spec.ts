@@ -15,12 +15,10 @@ const { setting } = on;
 beforeAll(() => on.each((node) => loadScripts(node)));
 
 describe('a store of a Cluster', () => {
-  const open: typeof on.locks = (...options) => on.locks(...options);
-
   it.each(PREFIXES)(
     'grants, excludes, queues, renews, wakes and releases at each node, with the keyPrefix %p (G2, G4, G8)',
     async (keyPrefix) => {
-      const [locks, others] = [open({ clusterOptions: { keyPrefix } }), open({ clusterOptions: { keyPrefix } })];
+      const [locks, others] = [on.locks({ clusterOptions: { keyPrefix } }), on.locks({ clusterOptions: { keyPrefix } })];
       // Each needs several names, so there is something for each node.
       for (const key of ['order:42', 'order:{42}', '{order}']) await usesEveryVerb(locks, others, key);
       await expectExclusion([locks, others]);
@@ -28,7 +26,7 @@ describe('a store of a Cluster', () => {
   );
 
   it.each(PREFIXES)('shows its keys to operators, and frees them, with the keyPrefix %p', async (keyPrefix) => {
-    const [locks, operator] = [open({ clusterOptions: { keyPrefix } }), open({ clusterOptions: { keyPrefix } })];
+    const [locks, operator] = [on.locks({ clusterOptions: { keyPrefix } }), on.locks({ clusterOptions: { keyPrefix } })];
     const leases = await Promise.all(['order:42', 'order:{43}', 'order:44'].map((key) => locks.acquire(key, woken)));
     const found: string[] = [];
     for await (const { key, holders } of operator.list({ pattern: 'order:*' })) found.push(`${key} ${holders[0]!.owner}`);
@@ -44,7 +42,7 @@ describe('a store of a Cluster', () => {
 
   it('sends what is asked of a node in one turn of the event loop in one write, and each gets its own answer (G1, G2)', async () => {
     const { masters } = on.cluster;
-    const locks = open();
+    const locks = on.locks();
     const keys = masters.slice(0, 2).flatMap((node) => on.cluster.keysOn(node, 50));
     const taken = new Set(keys.filter((_key, i) => i % 5 === 0));
     for (const key of taken) await setting.redis.set(key, 'stranger');
@@ -67,7 +65,10 @@ describe('a store of a Cluster', () => {
     const [busy, gone] = on.cluster.masters as [ClusterNode, ClusterNode];
     const [key = '', other = ''] = [busy, gone].map((node) => on.cluster.keysOn(node, 1)[0]);
     const away = jest.fn();
-    const [locks, brisk] = [open({ requestTimeout: 100_000 }), open({ requestTimeout: 2_000 }, { logger: { warn: away, error: away } })];
+    const [locks, brisk] = [
+      on.locks({ requestTimeout: 100_000 }),
+      on.locks({ requestTimeout: 2_000 }, { logger: { warn: away, error: away } }),
+    ];
     for (const each of [locks, brisk]) for (const name of [key, other]) await each.using(name, () => undefined);
     const resume = (): Promise<unknown> => on.each((client) => client.client('UNPAUSE'), [busy]);
     setting.finally(resume);
@@ -85,7 +86,7 @@ describe('a store of a Cluster', () => {
     ['mutexes with a keyPrefix', 'app:', ({ mutex }) => mutex],
     ['semaphores', undefined, ({ semaphore }) => semaphore!],
   ])('renews each of its %s by a command of its own, and each has its own answer (G4)', async (_what, keyPrefix, driverOf) => {
-    const driver = driverOf(open({ clusterOptions: { keyPrefix } }).store);
+    const driver = driverOf(on.locks({ clusterOptions: { keyPrefix } }).store);
     const keys = Array.from({ length: 20 }, (_key, i) => `key:${i}`);
     const share = driver.isShared ? ({ count: 1, permits: 1, rank: 0 } as const) : undefined;
     const request = { owner: 'me', ttl: 60_000, tokens: 1, queue: false, share };
@@ -116,7 +117,7 @@ describe('a store of a Cluster', () => {
         [`127.0.0.1:${node!.port}`, proxy.connection],
         ...rest.map((each) => [`127.0.0.1:${each.port}`, each]),
       ]);
-      const locks = open({ clusterOptions: { natMap } });
+      const locks = on.locks({ clusterOptions: { natMap } });
       const lost = jest.fn();
       locks.on('lost', lost);
       for (const each of on.keys()) await locks.using(each, () => undefined, woken);
@@ -125,7 +126,7 @@ describe('a store of a Cluster', () => {
       const result = await locks.using(
         key,
         async (lease) => {
-          if (verb === 'acquire') expect(await open().tryAcquire(key)).toBeNull();
+          if (verb === 'acquire') expect(await on.locks().tryAcquire(key)).toBeNull();
           if (verb === 'renew') await expect(lease.renew()).rejects.toMatchObject({ name: 'StoreError', transient: true });
           // It may not be connected again yet.
           await eventually(() => lease.renew());
@@ -136,7 +137,7 @@ describe('a store of a Cluster', () => {
       expect(result).toBe('result');
       expect(loss.lost).toBe(1);
       expect(lost).not.toHaveBeenCalled();
-      expect(await (await open().acquire(key, woken)).release()).toBe(true);
+      expect(await (await on.locks().acquire(key, woken)).release()).toBe(true);
     },
   );
 });

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto';
 import { rejection } from '../../support/rejection.js';
 import { eventually } from '../../support/eventually.js';
 import { startRedis, type RedisServer } from '../../support/redis-server.js';
-import type { LatchMessage } from './latch.child.js';
+import type { LatchArgs } from './latch.child.js';
 import { latchScripts, useRedis } from './setting.js';
 import { killSubscribers } from './waiting.js';
 
@@ -20,25 +20,21 @@ const noted = (key: string, count: number, redis = setting.redis): Promise<boole
 /** The name by which the server knows a script. */
 const shaOf = (verb: keyof typeof latchScripts): string => createHash('sha1').update(latchScripts[verb]).digest('hex');
 
-describe('a wake-up that is lost', () => {
+it('a wake-up that is lost because the inbox breaks with the last count wakes all the same (G8)', async () => {
   const kill = () => killSubscribers(setting);
-  type Count = () => Promise<number>;
-  const ORDERS: ((count: Count) => Promise<unknown>)[] = [
+  const orders: ((count: () => Promise<number>) => Promise<unknown>)[] = [
     (count) => kill().then(count),
     (count) => Promise.all([kill(), count()]),
     (count) => Promise.all([count(), kill()]),
   ];
-
-  it('because the inbox breaks with the last count wakes all the same (G8)', async () => {
-    for (let round = 0; round < 9; round++) {
-      const latch = setting.own().countDownLatch(KEY);
-      expect(await latch.trySetCount(1)).toBe(true);
-      const waiting = setting.own().countDownLatch(KEY).await(woken);
-      await noted(KEY, 1);
-      await ORDERS[round % 3]!(() => latch.countDown());
-      await waiting;
-    }
-  });
+  for (let round = 0; round < 9; round++) {
+    const latch = setting.own().countDownLatch(KEY);
+    expect(await latch.trySetCount(1)).toBe(true);
+    const waiting = setting.own().countDownLatch(KEY).await(woken);
+    await noted(KEY, 1);
+    await orders[round % 3]!(() => latch.countDown());
+    await waiting;
+  }
 });
 
 describe('a request for a latch that is done, while its reply is lost', () => {
@@ -143,30 +139,26 @@ describe('what a latch is at the server', () => {
   });
 });
 
-describe('a process that is killed', () => {
-  it('while it waits for a latch holds up nobody; while it counts, it has counted what it said, or one more (G6, G7, G8)', async () => {
-    const [waits, counts] = ['waits', 'counts'];
-    const locks = setting.own();
-    await locks.countDownLatch(waits).trySetCount(1);
-    await locks.countDownLatch(counts).trySetCount(1_000_000);
-    const child = await setting.fork<LatchMessage>('latch.child.ts', setting.server.connection);
-    await child.waitFor('ready');
-    child.send({ type: 'await', key: waits, options: woken });
-    const waiting = locks.countDownLatch(waits).await(woken);
-    await noted(waits, 2);
-    child.send({ type: 'count', key: counts, times: 1_000_000, timeToLive: HOUR, tally: 'said' });
-    await eventually(async () => Number(await setting.redis.get('said')) >= 50);
-    await child.kill();
+it('a process that is killed while it waits for a latch holds up nobody; while it counts, it has counted what it said, or one more (G6, G7, G8)', async () => {
+  const [waits, counts] = ['waits', 'counts'];
+  const locks = setting.own();
+  await locks.countDownLatch(waits).trySetCount(1);
+  await locks.countDownLatch(counts).trySetCount(1_000_000);
+  const args: LatchArgs = { connection: setting.server.connection, waits, counts, options: woken };
+  const child = await setting.fork('latch.child.ts', args);
+  const waiting = locks.countDownLatch(waits).await(woken);
+  await noted(waits, 2);
+  await eventually(async () => Number(await setting.redis.get('said')) >= 50);
+  await child.kill();
 
-    const rest = await locks.countDownLatch(counts).getCount();
-    const said = Number(await setting.redis.get('said'));
-    expect([said, said + 1]).toContain(1_000_000 - rest);
-    expect(await locks.countDownLatch(counts).countDown()).toBe(rest - 1);
-    expect(await waitersOf(waits)).toHaveLength(2);
-    expect(await setting.own().countDownLatch(waits).countDown()).toBe(0);
-    await waiting;
-    expect(await waitersOf(waits)).toEqual([]);
-  });
+  const rest = await locks.countDownLatch(counts).getCount();
+  const said = Number(await setting.redis.get('said'));
+  expect([said, said + 1]).toContain(1_000_000 - rest);
+  expect(await locks.countDownLatch(counts).countDown()).toBe(rest - 1);
+  expect(await waitersOf(waits)).toHaveLength(2);
+  expect(await setting.own().countDownLatch(waits).countDown()).toBe(0);
+  await waiting;
+  expect(await waitersOf(waits)).toEqual([]);
 });
 
 describe('a server that is restarted while callers wait', () => {

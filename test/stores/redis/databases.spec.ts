@@ -1,40 +1,24 @@
 // A database that the server does not have: ioredis would go on in database 0, where other apps are.
-import { Redis } from 'ioredis';
+import type { Redis } from 'ioredis';
 import { Redis as Five } from 'ioredis-v5';
 import { createClient } from 'redis';
-import { Locks, StoreError } from 'nestjs-distributed-lock/core';
-import { redisStore, type RedisStoreOptions } from 'nestjs-distributed-lock/redis';
-import { startRedis, type RedisServer } from '../../support/redis-server.js';
+import { type Locks, StoreError } from 'nestjs-distributed-lock/core';
+import type { RedisStoreOptions } from 'nestjs-distributed-lock/redis';
+import { useRedis } from './setting.js';
 
-let server: RedisServer;
-const ends: (() => unknown)[] = [];
-beforeAll(async () => (server = await startRedis({ port: 'free' })));
-afterAll(() => server.stop());
+const setting = useRedis({ port: 'free' });
 beforeEach(async () => {
   // The server then knows the scripts: the first request is granted.
-  await open({ options: { port: server.port } }).using('key', () => undefined);
-  await server.client().flushall();
-});
-afterEach(async () => {
-  for (const end of ends.splice(0).reverse()) await end();
+  await open({ options: { port: setting.server.port } }).using('key', () => undefined);
+  await setting.redis.flushall();
 });
 
-function open(options: RedisStoreOptions): Locks {
-  const locks = new Locks(redisStore({ requestTimeout: 5000, ...options }), { logger: false });
-  ends.push(() => locks.close());
-  return locks;
-}
-
-function lent(db: number, options: object = {}): Redis {
-  const client = new Redis({ port: server.port, db, retryStrategy: () => null, ...options });
-  client.on('error', () => undefined);
-  ends.push(() => client.disconnect());
-  return client;
-}
+const open = (options: RedisStoreOptions): Locks => setting.overIoredis({ requestTimeout: 5000, ...options });
+const lent = (db: number): Redis => setting.client({ db, retryStrategy: () => null });
 
 /** It is ready before the answer to SELECT. */
 const hasty = (db: number) => {
-  const client = new Five({ port: server.port, db, lazyConnect: true });
+  const client = new Five({ port: setting.server.port, db, lazyConnect: true });
   const duplicate = client.duplicate.bind(client);
   client.duplicate = (options) => duplicate({ ...options, enableReadyCheck: false, disableClientInfo: true });
   return client;
@@ -46,14 +30,17 @@ const selected = async (db: number) => {
 };
 
 const arrangements: [string, (db: number) => Promise<RedisStoreOptions>][] = [
-  ['a URL', async (db) => ({ url: `redis://localhost:${server.port}/${db}` })],
-  ['options', async (db) => ({ options: { port: server.port, db } })],
-  ['options without the check that the server is ready', async (db) => ({ options: { port: server.port, db, enableReadyCheck: false } })],
-  ['replicaAcks', async (db) => ({ url: `redis://localhost:${server.port}/${db}`, replicaAcks: 1 })],
+  ['a URL', async (db) => ({ url: `redis://localhost:${setting.server.port}/${db}` })],
+  ['options', async (db) => ({ options: { port: setting.server.port, db } })],
+  [
+    'options without the check that the server is ready',
+    async (db) => ({ options: { port: setting.server.port, db, enableReadyCheck: false } }),
+  ],
+  ['replicaAcks', async (db) => ({ url: `redis://localhost:${setting.server.port}/${db}`, replicaAcks: 1 })],
   ['a client', async (db) => ({ client: lent(db) })],
   ['a client that has selected it', async (db) => ({ client: await selected(db) })],
   ['a client of ioredis 5 that is ready at once', async (db) => ({ client: hasty(db) as never })],
-  ['a client of node-redis', async (database) => ({ client: createClient({ url: `redis://localhost:${server.port}`, database }) })],
+  ['a client of node-redis', async (database) => ({ client: createClient({ url: `redis://localhost:${setting.server.port}`, database }) })],
 ];
 
 it.each(arrangements)(
@@ -83,7 +70,7 @@ it.each(arrangements)(
       }
     }
     await locks.close();
-    expect((await server.client().keys('*')).filter((key) => !key.endsWith(':fence'))).toEqual([]);
+    expect((await setting.redis.keys('*')).filter((key) => !key.endsWith(':fence'))).toEqual([]);
   },
 );
 

@@ -135,18 +135,16 @@ describe('an inbox', () => {
   });
 });
 
-describe('a store without an inbox has its waiters poll, with one warning:', () => {
-  it.each([
-    ['may not subscribe', ['+@all', '-subscribe', '&*']],
-    ['may not publish', ['+@all', '-publish', '&*']],
-    ['may use no channel', ['+@all', 'resetchannels']],
-    ['may use other channels', ['+@all', 'resetchannels', '&news:*']],
-  ])('as a user who %s', async (_what, rules) => {
-    await setting.redis.acl('SETUSER', 'app', 'reset', 'on', '>pass', '~*', ...rules);
-    const logger = mockLogger();
-    const options = { ...setting.server.connection, username: 'app', password: 'pass' };
-    await expectPolling(setting.locks({ options }, { logger }), logger, /poll.*NOPERM.*nestjs-distributed-lock:inbox/s);
-  });
+it.each([
+  ['may not subscribe', ['+@all', '-subscribe', '&*']],
+  ['may not publish', ['+@all', '-publish', '&*']],
+  ['may use no channel', ['+@all', 'resetchannels']],
+  ['may use other channels', ['+@all', 'resetchannels', '&news:*']],
+])('a store without an inbox has its waiters poll, with one warning: as a user who %s', async (_what, rules) => {
+  await setting.redis.acl('SETUSER', 'app', 'reset', 'on', '>pass', '~*', ...rules);
+  const logger = mockLogger();
+  const options = { ...setting.server.connection, username: 'app', password: 'pass' };
+  await expectPolling(setting.locks({ options }, { logger }), logger, /poll.*NOPERM.*nestjs-distributed-lock:inbox/s);
 });
 
 describe.each([MUTEX, WRITE_LOCK, SEMAPHORE_OF_ONE])('a fair waiter for a $name', (kind) => {

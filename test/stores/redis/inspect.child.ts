@@ -1,6 +1,6 @@
 // Works under a key until it is told to end it or, if it may, until its signal aborts.
 import { Locks } from 'nestjs-distributed-lock/core';
-import { redisStore, type RedisStoreOptions } from 'nestjs-distributed-lock/redis';
+import { redisStore } from 'nestjs-distributed-lock/redis';
 import { tellParent } from '../../support/child.js';
 
 export interface InspectArgs {
@@ -13,10 +13,7 @@ export interface InspectArgs {
 export type InspectMessage = { type: 'works'; owner: string; token: number } | { type: 'ended'; result: string };
 
 const { connection, key, keyTimeout, isStubborn } = JSON.parse(process.argv[2]!) as InspectArgs;
-const locks = new Locks(redisStore('cluster' in connection ? (connection as RedisStoreOptions) : { options: connection }), {
-  logger: false,
-  app: 'worker',
-});
+const locks = new Locks(redisStore({ options: connection }), { logger: false, app: 'worker' });
 void locks.store.bus!.open(() => undefined);
 const told = new Promise<string>((resolve) => process.once('message', () => resolve('told')));
 

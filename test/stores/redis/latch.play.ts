@@ -1,11 +1,11 @@
 import fc from 'fast-check';
 import type { Redis } from 'ioredis';
 import { LatchModel } from './latch.model.js';
-import type { StepOf } from './lease.play.js';
+import { rounded, type StepOf } from './lease.play.js';
 import { crashes, PROCESSES, repeats, series, type Disturbance } from './model.steps.js';
 import type { Caller } from './queue.model.js';
 import { playsLikeItsModel, ScriptPlay, type Ear, type Parts } from './script.play.js';
-import { latchScripts, type Setting } from './setting.js';
+import { latchScripts } from './setting.js';
 
 const KEY = 'latch';
 const WAITERS: readonly Caller[] = PROCESSES.flatMap((inbox) => [1, 2].map((number) => ({ inbox, owner: `${inbox}/${number}` })));
@@ -105,12 +105,9 @@ class LatchPlay extends ScriptPlay<LatchModel, OwnStep> {
   }
 }
 
-/** A run takes far less than the 20 s between two times to live. */
-const rounded = (left: number): number => Math.ceil(left / 20_000) * 20_000;
-
-export function latchPlay(setting: Setting, numRuns: number): void {
-  describe('the scripts of the count-down latch, in any order', () => {
-    playsLikeItsModel(setting, numRuns, steps, (redis, ear) => new LatchPlay(redis, ear));
-    afterAll(() => expect(changes).toBeGreaterThan(20));
-  });
-}
+export const latchPlay = playsLikeItsModel(
+  'the scripts of the count-down latch',
+  steps,
+  (redis, ear) => new LatchPlay(redis, ear),
+  () => expect(changes).toBeGreaterThan(20),
+);

@@ -19,6 +19,9 @@ export type EntryOf<M extends { locks: ReadonlyMap<string, unknown> }> =
 /** How long an offer lasts, milliseconds: a run takes far less, also than the 20 s between two lengths of a lease. */
 export const OFFER = 20_000;
 
+/** The length of what has this left: a run takes far less than the 20 s between two lengths. */
+export const rounded = (left: number): number => Math.ceil(left / 20_000) * 20_000;
+
 /** The keys of a lock. */
 export const keysOf = (key: string): string[] => [key, `{${key}}:fence`, `{${key}}:queue`];
 

@@ -189,11 +189,8 @@ describe.each(CLIENTS.filter(([name]) => !/ for /.test(name)))('a store that is 
       await eventually(() => heard.includes('+OK'));
     };
     const named = async () => {
-      const name =
-        'call' in client
-          ? client.call('CLIENT', 'SETNAME', 'of-the-app')
-          : client.sendCommand(['CLIENT', 'SETNAME', 'of-the-app'] as never);
-      await name.catch(() => undefined);
+      const name = ['CLIENT', 'SETNAME', 'of-the-app'] as const;
+      await ('call' in client ? client.call(...name) : client.sendCommand(name as never)).catch(() => undefined);
       const line = String(await setting.redis.client('LIST'))
         .split('\n')
         .find((each) => each.includes('name=of-the-app'));
@@ -226,14 +223,15 @@ describe('a store gives each kind of lock where its client', () => {
     return client;
   };
   const { BLOB_STRING, NUMBER, MAP } = five.RESP_TYPES;
-  const ended = async (client: Redis) => {
-    client.disconnect();
-    await eventually(() => client.status === 'end');
+  /** The client once this was done to it. */
+  const after = async <T>(client: T, act: (client: T) => unknown): Promise<T> => {
+    await act(client);
     return client;
   };
-  const connected = async <T extends { connect(): Promise<unknown> }>(client: T) => {
-    await client.connect();
-    return client;
+  const connected = <T extends { connect(): Promise<unknown> }>(client: T) => after(client, () => client.connect());
+  const ended = (client: Redis) => {
+    client.disconnect();
+    return eventually(() => client.status === 'end');
   };
   const given = (options: RedisOptions) => async () => ioredis(options);
   const CASES: [string, () => Promise<unknown>][] = [
@@ -250,26 +248,12 @@ describe('a store gives each kind of lock where its client', () => {
     ['has a keyPrefix', given({ keyPrefix: 'app:' })],
     ['has a keyPrefix with a hash tag', given({ keyPrefix: '{app}:' })],
     ['reads from replicas', given({ readOnly: true })],
-    ['has given up', async () => ended(ioredis({ retryStrategy: () => null }))],
-    [
-      'subscribes',
-      async () => {
-        const client = ioredis({ protocol: 2 });
-        await client.subscribe('news');
-        return client;
-      },
-    ],
-    [
-      'is inside MULTI',
-      async () => {
-        const client = ioredis();
-        await client.multi({ pipeline: false });
-        return client;
-      },
-    ],
+    ['has given up', () => after(ioredis({ retryStrategy: () => null }), ended)],
+    ['subscribes', () => after(ioredis({ protocol: 2 }), (client) => client.subscribe('news'))],
+    ['is inside MULTI', () => after(ioredis(), (client) => client.multi({ pipeline: false }))],
     ['is a proxy of one', async () => new Proxy(ioredis(), {})],
     ['is of node-redis, and is not connected', async () => nodeRedis()],
-    ['is of node-redis, and is closed', async () => connected(nodeRedis()).then((client) => (client.destroy(), client))],
+    ['is of node-redis, and is closed', async () => after(await connected(nodeRedis()), (client) => client.destroy())],
     ['is of node-redis, and has no offline queue', async () => nodeRedis({ disableOfflineQueue: true })],
     ['is of node-redis, and speaks RESP 3', async () => nodeRedis({ RESP: 3, commandOptions: { typeMapping: { [MAP]: Map } } })],
     [
@@ -280,11 +264,7 @@ describe('a store gives each kind of lock where its client', () => {
     ['is of node-redis, and has a pingInterval', async () => nodeRedis({ pingInterval: 1, socket: { socketTimeout: 5 } })],
     [
       'is of node-redis, and subscribes',
-      async () => {
-        const client = await connected(nodeRedis({ RESP: 2 }));
-        await client.subscribe('news', () => undefined);
-        return client;
-      },
+      async () => after(await connected(nodeRedis({ RESP: 2 })), (client) => client.subscribe('news', () => undefined)),
     ],
     ['is of node-redis 6, and has a keyPrefix', async () => nodeRedis({ keyPrefix: 'app:' } as object, six as unknown as typeof five)],
   ];

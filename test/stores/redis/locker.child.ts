@@ -6,8 +6,7 @@ import { tellParent } from '../../support/child.js';
 
 /** Which kind of lock; a mutex where nothing is said. */
 export type As = 'read' | 'write' | SemaphoreOptions;
-export type Order =
-  { type: 'acquire' | 'cycle'; key: string; options: AcquireOptions; as?: As } | { type: 'release'; key: string } | { type: 'close' };
+export type Order = { type: 'acquire' | 'cycle'; key: string; options: AcquireOptions; as?: As } | { type: 'release'; key: string };
 export type LockerMessage =
   | { type: 'ready' }
   | { type: 'granted'; key: string; owner: string; token: number }
@@ -37,7 +36,6 @@ async function obey(order: Order): Promise<void> {
   if (order.type === 'acquire') await acquire(order.key, order.options, order.as);
   if (order.type === 'cycle') await cycle(order.key, order.options, order.as);
   if (order.type === 'release') tellParent({ ...order, type: 'released', answer: await leases.get(order.key)!.release() });
-  if (order.type === 'close') await locks.close().then(() => process.disconnect());
 }
 
 process.on('message', (order: Order) => {

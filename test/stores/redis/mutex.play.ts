@@ -1,12 +1,11 @@
 import fc from 'fast-check';
 import type { Redis } from 'ioredis';
 import { lua } from '../../../lib/stores/redis/scripts/redis.script.js';
-import { type EntryOf, keysOf, LeasePlay, OFFER, repliesOf, type StepOf } from './lease.play.js';
+import { type EntryOf, keysOf, LeasePlay, OFFER, repliesOf, rounded, type StepOf } from './lease.play.js';
 import { MutexModel, type ExpectedReply } from './mutex.model.js';
 import { leaseSteps, series, type AcquireStep, type Disturbance, type LeaseStep } from './model.steps.js';
 import { type Caller } from './queue.model.js';
 import { playsLikeItsModel, type Ear, type Parts } from './script.play.js';
-import type { Setting } from './setting.js';
 
 const KEYS = ['one', 'other'] as const;
 type Key = (typeof KEYS)[number];
@@ -113,16 +112,6 @@ class MutexPlay extends LeasePlay<Key, MutexModel, OwnStep> {
     this.blocks.push({ key, first: token, last: token + tokens - 1, floor });
   }
 
-  /** G2: tokens only grow, and no two grants have one in common. */
-  private async compareTokens(): Promise<void> {
-    for (const { key, first, last, floor } of this.blocks.sort((a, b) => a.first - b.first)) {
-      expect(first).toBeGreaterThan(this.lastTokens.get(key) ?? 0);
-      expect(first).toBeGreaterThanOrEqual(floor);
-      this.lastTokens.set(key, last);
-    }
-    this.blocks = [];
-  }
-
   private check({ key, caller: given }: StepOf<OwnStep, 'check'>): Parts {
     const caller = this.present(given);
     return [
@@ -142,7 +131,13 @@ class MutexPlay extends LeasePlay<Key, MutexModel, OwnStep> {
   }
 
   protected async compare(): Promise<void> {
-    await this.compareTokens();
+    // G2: tokens only grow, and no two grants have one in common.
+    for (const { key, first, last, floor } of this.blocks.sort((a, b) => a.first - b.first)) {
+      expect(first).toBeGreaterThan(this.lastTokens.get(key) ?? 0);
+      expect(first).toBeGreaterThanOrEqual(floor);
+      this.lastTokens.set(key, last);
+    }
+    this.blocks = [];
     const compareKey = async ([key, { holding, queue }]: EntryOf<MutexModel>) => {
       const [value, left, entries] = await Promise.all([
         this.redis.get(key),
@@ -164,12 +159,6 @@ class MutexPlay extends LeasePlay<Key, MutexModel, OwnStep> {
   }
 }
 
-/** A run takes far less than the 20 s between two lengths of a lease. */
-const rounded = (left: number): number => Math.ceil(left / 20_000) * 20_000;
 const shown = ([left, holder, ahead]: [number, string, number]): ExpectedReply => ({ holder, ahead, ttl: rounded(left) });
 
-export function mutexPlay(setting: Setting, numRuns: number): void {
-  describe('the scripts of the mutex, in any order', () => {
-    playsLikeItsModel(setting, numRuns, steps, (redis, ear) => new MutexPlay(redis, ear));
-  });
-}
+export const mutexPlay = playsLikeItsModel('the scripts of the mutex', steps, (redis, ear) => new MutexPlay(redis, ear));

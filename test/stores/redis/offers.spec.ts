@@ -7,8 +7,6 @@ import { entriesOf, queued, woken } from './waiting.js';
 
 const KEY = 'order:42';
 const QUEUE = `{${KEY}}:queue`;
-/** Milliseconds: longer than any test. */
-const LONG_OFFER = 300_000;
 const setting = useRedis();
 
 /** How a queue knows a waiter, with the milliseconds that it has to take its offer. */
@@ -50,7 +48,8 @@ describe.each([MUTEX, WRITE_LOCK, SEMAPHORE_OF_ONE])('an offer of a $name', (kin
   it('is not made to a process that is gone, though another client listens to all channels (G8)', async () => {
     await setting.client().psubscribe('*');
     const holder = await take();
-    await setting.redis.zadd(QUEUE, 1, entryOf(kind, 'gone', 'gone', LONG_OFFER));
+    // Its offer would last longer than the test.
+    await setting.redis.zadd(QUEUE, 1, entryOf(kind, 'gone', 'gone', 300_000));
     const next = take();
     await queued(setting, KEY, 2);
     await holder.release();

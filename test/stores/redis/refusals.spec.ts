@@ -1,9 +1,10 @@
 import type { Redis } from 'ioredis';
-import { LockConfigError, StoreError, type Lock, type Locks } from 'nestjs-distributed-lock/core';
+import { LockConfigError, StoreError } from 'nestjs-distributed-lock/core';
 import { mkdirSync, rmSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { dirname, join } from 'node:path';
 import { lua } from '../../../lib/stores/redis/scripts/redis.script.js';
+import { MUTEX, semaphoreOf, WRITE_LOCK } from '../../contract/kinds.js';
 import { rejection } from '../../support/rejection.js';
 import { eventually } from '../../support/eventually.js';
 import { read } from '../../support/markdown.js';
@@ -19,11 +20,7 @@ const as = (username: string, password = 'pass') => ({ ...setting.server.connect
 const allow = (user: string, ...rules: string[]) =>
   setting.redis.acl('SETUSER', user, 'on', '>pass', 'resetkeys', 'nocommands', '&*', ...rules);
 
-const KINDS: [string, (locks: Locks, key: string) => Lock][] = [
-  ['mutex', (locks, key) => locks.mutex(key)],
-  ['write lock', (locks, key) => locks.readWriteLock(key).write],
-  ['semaphore', (locks, key) => locks.semaphore(key, { permits: 2 })],
-];
+const KINDS = [MUTEX, WRITE_LOCK, semaphoreOf(2)];
 
 describe('a server that refuses for good', () => {
   beforeEach(async () => {
@@ -59,7 +56,7 @@ describe('a server that refuses for good', () => {
 describe('one key that the user may not use', () => {
   const ours = (names: string[]) => names.flatMap((name) => [`~*:${name}`, `~{*:${name}}:*`]);
 
-  it.each(KINDS)('fails no other acquire and no other release of the same iteration: %s (G4)', async (kind, lockOf) => {
+  it.each(KINDS)('fails no other acquire and no other release of the same iteration: $name (G4)', async ({ name: kind, lockOf }) => {
     await allow('app', '+@all', ...ours(['a', 'b', 'c', 'd']));
     const locks = setting.own(as('app'));
     const keys = ['a', 'forbidden', 'b', 'c', 'forbidden too', 'd'].map((name) => `${kind}:${name}`);
@@ -74,7 +71,7 @@ describe('one key that the user may not use', () => {
   it('any more loses no other lease, and its own is unknown until it ends (G4)', async () => {
     await allow('app', '+@all', ...ours(['a', 'b', 'c', 'd']));
     const all = await Promise.all(
-      KINDS.map(async ([kind, lockOf]) => {
+      KINDS.map(async ({ name: kind, lockOf }) => {
         const locks = setting.own(as('app'));
         const [unknown, lost] = [jest.fn(), jest.fn()];
         locks.on('unknown', ({ key, error }) => unknown(key, error));
@@ -95,41 +92,38 @@ describe('one key that the user may not use', () => {
   });
 });
 
-describe('a server that is full', () => {
-  afterEach(() => setting.redis.config('SET', 'maxmemory', 0));
-
-  it('renews the leases of all kinds, and takes them back (G4)', async () => {
-    const locks = setting.own();
-    const lost = jest.fn();
-    locks.on('lost', lost);
-    const take = (name: string, options: object) =>
-      Promise.all(KINDS.map(([kind, lockOf]) => lockOf(locks, `${kind}:${name}`).acquire({ ...woken, ...options })));
-    const short = await take('a', { keyTimeout: 6_000 });
-    const long = await take('b', {});
-    const kept = await take('c', { minHold: 60_000 });
-    const foreign = await take('d', {});
-    // A second holder of the same key, whose lease ends later than the one that is renewed.
-    long.push(await locks.semaphore('semaphore:a', { permits: 2 }).acquire({ ...woken, reentrant: false }));
-    const ends = short.map(endOf);
-    await setting.redis.config('SET', 'maxmemory', 1);
-    await expect(setting.redis.set('x', '1')).rejects.toThrow('OOM');
-    await eventually(() => short.every((lease, i) => endOf(lease) > ends[i]! + 100));
-    expect(lost).not.toHaveBeenCalled();
-    // Each by itself: behind a release that freed memory the server would allow what it refuses first.
-    for (const lease of kept) {
-      expect(await lease.release()).toBe(true);
-      const left = await setting.redis.pttl(lease.key);
-      expect(left).toBeGreaterThan(0);
-      expect(left).toBeLessThanOrEqual(60_000);
-    }
-    expect(await Promise.all([...short, ...long].map((lease) => lease.release()))).not.toContain(false);
-    for (const { key } of [...short, ...long]) expect(await setting.redis.exists(key)).toBe(0);
-    // What is not ours is lost, and no outage.
-    const { mutex, readWriteLock, semaphore } = locks.store;
-    for (const [i, driver] of [mutex, readWriteLock!.write, semaphore!].entries())
-      expect(await driver.release({ key: foreign[i]!.key, owner: 'nobody', keepFor: 0 })).toBe('lost');
-    for (const lease of foreign) expect(await lease.release()).toBe(true);
-  });
+it('a server that is full renews the leases of all kinds, and takes them back (G4)', async () => {
+  const locks = setting.own();
+  const lost = jest.fn();
+  locks.on('lost', lost);
+  const take = (name: string, options: object) =>
+    Promise.all(KINDS.map((kind) => kind.lockOf(locks, `${kind.name}:${name}`).acquire({ ...woken, ...options })));
+  const short = await take('a', { keyTimeout: 6_000 });
+  const long = await take('b', {});
+  const kept = await take('c', { minHold: 60_000 });
+  const foreign = await take('d', {});
+  // A second holder of the same key, whose lease ends later than the one that is renewed.
+  long.push(await locks.semaphore(short[2]!.key, { permits: 2 }).acquire({ ...woken, reentrant: false }));
+  const ends = short.map(endOf);
+  setting.finally(() => setting.redis.config('SET', 'maxmemory', 0));
+  await setting.redis.config('SET', 'maxmemory', 1);
+  await expect(setting.redis.set('x', '1')).rejects.toThrow('OOM');
+  await eventually(() => short.every((lease, i) => endOf(lease) > ends[i]! + 100));
+  expect(lost).not.toHaveBeenCalled();
+  // Each by itself: behind a release that freed memory the server would allow what it refuses first.
+  for (const lease of kept) {
+    expect(await lease.release()).toBe(true);
+    const left = await setting.redis.pttl(lease.key);
+    expect(left).toBeGreaterThan(0);
+    expect(left).toBeLessThanOrEqual(60_000);
+  }
+  expect(await Promise.all([...short, ...long].map((lease) => lease.release()))).not.toContain(false);
+  for (const { key } of [...short, ...long]) expect(await setting.redis.exists(key)).toBe(0);
+  // What is not ours is lost, and no outage.
+  const { mutex, readWriteLock, semaphore } = locks.store;
+  for (const [i, driver] of [mutex, readWriteLock!.write, semaphore!].entries())
+    expect(await driver.release({ key: foreign[i]!.key, owner: 'nobody', keepFor: 0 })).toBe('lost');
+  for (const lease of foreign) expect(await lease.release()).toBe(true);
 });
 
 describe('a server that is not the master any more', () => {

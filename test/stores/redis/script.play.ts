@@ -132,31 +132,32 @@ function isDisturbance(step: { readonly type: string }): step is Disturbance {
   return ['open', 'crash', 'reconnect', 'repeat'].includes(step.type);
 }
 
-const runs = (numRuns: number) => ({ numRuns, seed });
 /** For what runs at night, with many runs. */
 const ALL_NIGHT = 3_600_000;
 
-/** Plays many random series of steps. */
+/** Plays many random series of steps; `end` is what is to be said of all of them. */
 export function playsLikeItsModel<Step extends { readonly type: string }>(
-  setting: Setting,
-  numRuns: number,
+  what: string,
   steps: fc.Arbitrary<(Step | Disturbance)[]>,
   start: (redis: Redis, ear: Ear) => ScriptPlay<Model, Step>,
-): void {
-  it(
-    'do as the model does (G2, G5, G6, G7, G8)',
-    async () => {
-      const redis = setting.client({ enableAutoPipelining: true });
-      const ear = new Ear(setting.client(), redis);
-      const property = fc.asyncProperty(steps, async (all) => {
-        await redis.flushall();
-        await ear.start();
-        const play = start(redis, ear);
-        for (const step of all) await play.step(step);
-        await play.end();
-      });
-      await fc.assert(property, runs(numRuns));
-    },
-    ALL_NIGHT,
-  );
+  end?: () => void,
+): (setting: Setting, numRuns: number) => void {
+  return (setting, numRuns) =>
+    it(
+      `${what}, in any order do as the model does (G2, G5, G6, G7, G8)`,
+      async () => {
+        const redis = setting.client({ enableAutoPipelining: true });
+        const ear = new Ear(setting.client(), redis);
+        const property = fc.asyncProperty(steps, async (all) => {
+          await redis.flushall();
+          await ear.start();
+          const play = start(redis, ear);
+          for (const step of all) await play.step(step);
+          await play.end();
+        });
+        await fc.assert(property, { numRuns, seed });
+        end?.();
+      },
+      ALL_NIGHT,
+    );
 }

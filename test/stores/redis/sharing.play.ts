@@ -5,7 +5,6 @@ import { type EntryOf, keysOf, LeasePlay, OFFER, repliesOf, type StepOf } from '
 import { CALLERS, LATE, LATE_WITHOUT, leaseSteps, series, type AcquireStep, type Disturbance, type LeaseStep } from './model.steps.js';
 import { type Caller } from './queue.model.js';
 import { playsLikeItsModel, type Ear, type Parts } from './script.play.js';
-import type { Setting } from './setting.js';
 import { SharingModel, WHOLE, type ExpectedReply, type SharingRequest } from './sharing.model.js';
 
 const KINDS = { doc: 'read/write lock', pool: 'semaphore' } as const;
@@ -18,12 +17,6 @@ const WISHES = new Map(
 );
 
 WISHES.set(LATE_WITHOUT, WISHES.get(LATE)!);
-
-function entryOf(key: Key, caller: Caller): string {
-  const { writes, permits } = WISHES.get(caller)!;
-  const count = key === 'pool' ? permits : writes ? WHOLE : 1;
-  return `${caller.owner}\n${caller.inbox}\n${OFFER}\n${count} ${KINDS[key]}\nheld:before`;
-}
 
 type OwnStep =
   | LeaseStep<Key>
@@ -93,7 +86,7 @@ class SharingPlay extends LeasePlay<Key, SharingModel, OwnStep> {
       return { ...request, ...share, tokens: key === 'doc' && !writes ? 0 : request.tokens, rank: rank[key], beside: own };
     });
     const args = requests.flatMap(({ key, caller, ttl, tokens, floor, queue, permits, rank, beside }) => {
-      return [caller.owner, ttl, tokens, floor, permits, entryOf(key, caller), queue ? 1 : '', rank, beside];
+      return [caller.owner, ttl, tokens, floor, permits, this.entryOf(key, caller), queue ? 1 : '', rank, beside];
     });
     return [
       requests.flatMap(({ key }) => keysOf(key)),
@@ -134,13 +127,15 @@ class SharingPlay extends LeasePlay<Key, SharingModel, OwnStep> {
     const caller = this.present(given);
     return [
       keysOf(key),
-      [caller.owner, entryOf(key, caller)],
+      [caller.owner, this.entryOf(key, caller)],
       (reply) => expect((reply as [string])[0]).toBe(this.model.check(key, caller)),
     ];
   }
 
   protected entryOf(key: Key, caller: Caller): string {
-    return entryOf(key, caller);
+    const { writes, permits } = WISHES.get(caller)!;
+    const count = key === 'pool' ? permits : writes ? WHOLE : 1;
+    return `${caller.owner}\n${caller.inbox}\n${OFFER}\n${count} ${KINDS[key]}\nheld:before`;
   }
 
   protected async compare(): Promise<void> {
@@ -151,7 +146,7 @@ class SharingPlay extends LeasePlay<Key, SharingModel, OwnStep> {
         this.redis.zrange(`{${key}}:queue`, '0', '-1'),
       ]);
       const { first, ends, counts } = parsed(members);
-      expect(entries).toEqual(queue.map(({ caller }) => entryOf(key as Key, caller)));
+      expect(entries).toEqual(queue.map(({ caller }) => this.entryOf(key as Key, caller)));
       for (const { caller } of queue) expect(holders.has(caller.owner)).toBe(false);
       const live = [...ends].filter(([, end]) => end > 1).map(([name]) => name);
       expect(live.sort()).toEqual([...holders.keys()].sort());
@@ -187,7 +182,7 @@ function parsed(members: string[]) {
   };
 }
 
-/** A run takes far less than the 20 s between two lengths of a lease. */
+/** As that of other leases, but counted from the start of a second. */
 const rounded = (left: number): number => Math.round(left / 20_000 + 0.4) * 20_000;
 
 /** Of several who end together any may be named. */
@@ -196,8 +191,4 @@ function shown([left, holder, ahead]: [number, string, number], expected: Expect
   return { ttl: left === -1 ? left : rounded(left), ahead, holders: holders.includes(holder) ? holders : [holder] };
 }
 
-export function sharingPlay(setting: Setting, numRuns: number): void {
-  describe('the scripts of locks that several hold, in any order', () => {
-    playsLikeItsModel(setting, numRuns, steps, (redis, ear) => new SharingPlay(redis, ear));
-  });
-}
+export const sharingPlay = playsLikeItsModel('the scripts of locks that several hold', steps, (redis, ear) => new SharingPlay(redis, ear));

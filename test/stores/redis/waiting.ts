@@ -12,8 +12,8 @@ export const wokenChild = { ...woken, waitTimeout: 600_000 };
 export const INBOXES = 'nestjs-distributed-lock:inbox:*';
 
 /** Those who wait for the key are in its queue. */
-export const queued = ({ redis }: Setting, key: string, count: number, prefix = ''): Promise<boolean> =>
-  eventually(async () => (await redis.zcard(`${prefix}{${prefix}${key}}:queue`)) === count, { every: 5 });
+export const queued = ({ redis }: Setting, key: string, count: number): Promise<boolean> =>
+  eventually(async () => (await redis.zcard(`{${key}}:queue`)) === count, { every: 5 });
 
 /** How often a script was asked for. */
 export const scriptCalls = async ({ redis }: Setting): Promise<number> =>
@@ -41,11 +41,11 @@ export async function lockers(
 }
 
 /** One of `others` waits and is woken by the release of another one's lease, again and again. */
-export async function expectWoken(setting: Setting, locks: Locks, others: Locks, key: string, prefix = ''): Promise<void> {
+export async function expectWoken(setting: Setting, locks: Locks, others: Locks, key: string): Promise<void> {
   let holder = await locks.acquire(key, woken);
   for (const next of [others, locks, others]) {
     const waiting = next.acquire(key, woken);
-    if (next === others) await queued(setting, key, 1, prefix);
+    if (next === others) await queued(setting, key, 1);
     expect(await holder.release()).toBe(true);
     const lease = await waiting;
     expect(lease.fencingToken).toBeGreaterThan(holder.fencingToken!);
@@ -56,7 +56,7 @@ export async function expectWoken(setting: Setting, locks: Locks, others: Locks,
 }
 
 /** Callers of several stores add to a counter that nothing else guards. */
-export async function expectExclusion(stores: readonly Locks[], options = { ...woken, retryInterval: 50 }): Promise<void> {
+export async function expectExclusion(stores: readonly Locks[]): Promise<void> {
   let counter = 0;
   let last = 0;
   const call = (locks: Locks) =>
@@ -69,7 +69,7 @@ export async function expectExclusion(stores: readonly Locks[], options = { ...w
         await new Promise(setImmediate);
         counter = seen + 1;
       },
-      options,
+      { ...woken, retryInterval: 50 },
     );
   await Promise.all(Array.from({ length: 30 }, (_, i) => call(stores[i % stores.length]!)));
   expect(counter).toBe(30);

@@ -10,13 +10,6 @@ const setting = useRedis();
 const fence = [`{${KEY}}:fence`];
 const kill = () => killSubscribers(setting);
 
-/** In which of these stores a caller has its turn next. */
-async function nextOf<T>(waiting: Set<Promise<T>>): Promise<T> {
-  const [value, call] = await Promise.race([...waiting].map(async (one) => [await one, one] as const));
-  waiting.delete(call);
-  return value;
-}
-
 describe('a waiter', () => {
   it('is woken by a release', async () => {
     await expectWoken(setting, setting.own(), setting.own(), KEY);
@@ -31,7 +24,9 @@ describe('a waiter', () => {
     await setting.server.restart();
     let last = lost.fencingToken!;
     while (waiting.size > 0) {
-      const lease = await nextOf(waiting);
+      // In which of the stores a caller has its turn next.
+      const [lease, call] = await Promise.race([...waiting].map(async (each) => [await each, each] as const));
+      waiting.delete(call);
       expect(lease.fencingToken).toBeGreaterThan(last);
       last = lease.fencingToken!;
       await queued(setting, KEY, waiting.size);

@@ -4,6 +4,7 @@ import { Locks } from 'nestjs-distributed-lock/core';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import type { AcquireReply, LeaseDriver } from '../../../lib/core/store/lease-driver.js';
 import type { LockStore } from '../../../lib/core/store/lock-store.js';
+import { eventually } from '../../support/eventually.js';
 import { dumpOf, named, ownerOf, spanOf, tokenOf, type Names } from './wire-format.text.js';
 
 /** Milliseconds that a step may take: an offer, which lasts a second, must still be there when it is written down. */
@@ -20,10 +21,9 @@ interface Stage {
   readonly mine: Required<LockStore>;
   readonly theirs: Required<LockStore>;
   readonly step: Step;
-  readonly redis: Redis;
 }
 
-const one = (owner: string, more: object = {}) => ({
+export const one = (owner: string, more: object = {}) => ({
   key: 'order:42',
   owner: ownerOf(owner),
   ttl: LEASE,
@@ -31,8 +31,8 @@ const one = (owner: string, more: object = {}) => ({
   queue: false,
   ...more,
 });
-const back = (owner: string, keepFor = 0) => ({ key: 'order:42', owner: ownerOf(owner), keepFor });
-const permits = (count: number, all: number, rank: 0 | 1 = 0) => ({ share: { count, permits: all, rank } });
+export const back = (owner: string, keepFor = 0) => ({ key: 'order:42', owner: ownerOf(owner), keepFor });
+export const permits = (count: number, all: number, rank: 0 | 1 = 0) => ({ share: { count, permits: all, rank } });
 const operation = (number: number) => ({ key: 'tasks', ttl: LEASE, operation: { line: 'line:0', number } });
 const renew = (driver: LeaseDriver, owner: string, ttl = 2 * LEASE) =>
   Promise.all(driver.renew([{ key: 'order:42', owner: ownerOf(owner), ttl }]));
@@ -125,7 +125,7 @@ export async function play(
     const names = { inboxes: [mine.bus.connection, theirs.bus.connection], tokens: [] };
     const lines: string[] = [];
     const step = stepsTo(lines, names, redis, ears);
-    await SCENES[scene]!({ mine, theirs, step, redis });
+    await SCENES[scene]!({ mine, theirs, step });
     return lines;
   } finally {
     await Promise.all([mine.close(), theirs.close()]);
@@ -135,7 +135,6 @@ export async function play(
 function stepsTo(lines: string[], names: Names, redis: Redis, ears: Redis): Step {
   const heard: string[] = [];
   let synced = (_: string): void => undefined;
-  ears.removeAllListeners('pmessage');
   ears.on('pmessage', (_, channel: string, message: string) => {
     if (channel === 'sync') synced(message);
     else heard.push(`  ${named(channel, names)} ← ${JSON.stringify(named(message, names))}`);
@@ -178,7 +177,6 @@ export async function playOperator({ redis, ears, connection }: { redis: Redis; 
   const open = (app: string) => new Locks(redisStore({ options: connection }), { app, logger: false, shutdownTimeout: 0 });
   const [holder, other, operator] = [open('shop'), open('shop'), open('operator')];
   const heard = new Set<string>();
-  ears.removeAllListeners('pmessage');
   try {
     const lease = await holder.acquire('order:42', { keyTimeout: LEASE, label: 'OrderService.pay' });
     // A process has an inbox, and hears operators, once something lasts in it.
@@ -187,24 +185,16 @@ export async function playOperator({ redis, ears, connection }: { redis: Redis; 
     ears.on('pmessage', (_, channel: string, message: string) => {
       if (message.startsWith('{')) heard.add(`  ${channel} ← ${JSON.stringify(JSON.parse(message), outOfTime)}`);
     });
-    await waitFor(async () => (await redis.zcard('{order:42}:queue')) === 1);
+    await eventually(async () => (await redis.zcard('{order:42}:queue')) === 1);
     await operator.inspect('order:42');
     await operator.forceRelease('order:42', { owner: lease.owner, reason: 'stuck', by: 'anna', grace: 0 });
     await (await waiter).release();
-    await waitFor(() => Promise.resolve(heard.size > 2));
+    await eventually(() => heard.size > 2);
   } finally {
     await Promise.all([holder, other, operator].map((locks) => locks.close()));
   }
   const [note] = await redis.xrange('nestjs-distributed-lock:audit', '-', '+');
   return [...[...heard].sort(), `  nestjs-distributed-lock:audit → stream: ${JSON.stringify(note![1].map(anonymous))}`];
-}
-
-async function waitFor(isSo: () => Promise<boolean>): Promise<void> {
-  for (let i = 0; i < 500; i++) {
-    if (await isSo()) return;
-    await new Promise((resolve) => setTimeout(resolve, 10));
-  }
-  throw new Error('It did not come to that.');
 }
 
 const OWNER = /\S+@[^@\s]*:\d+:[0-9a-f-]{36}/g;

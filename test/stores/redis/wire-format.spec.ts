@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import type { LockStore } from '../../../lib/core/store/lock-store.js';
 import { eventually } from '../../support/eventually.js';
 import { useRedis } from './setting.js';
-import { LEASE, play, playOperator, SCENES, TooSlow } from './wire-format.play.js';
+import { back, LEASE, one, permits, play, playOperator, SCENES, TooSlow } from './wire-format.play.js';
 import { ownerOf, restore } from './wire-format.text.js';
 
 const setting = useRedis();
@@ -35,13 +35,10 @@ async function played(scene: string): Promise<string[]> {
 function golden(file: string): Map<string, string[]> {
   const [, ...scenes] = readFileSync(join(__dirname, file), 'utf8').split(/^== /m);
   return new Map(
-    scenes.map((text) => [
-      text.slice(0, text.indexOf('\n')),
-      text
-        .slice(text.indexOf('\n') + 1)
-        .trimEnd()
-        .split('\n'),
-    ]),
+    scenes.map((text) => {
+      const [title = '', ...lines] = text.trimEnd().split('\n');
+      return [title, lines];
+    }),
   );
 }
 
@@ -70,10 +67,7 @@ const files = readdirSync(__dirname).filter((file) => /^wire-format.*\.golden\.t
 
 describe.each(files)('this version goes on with what %s says', (file) => {
   const key = 'order:42';
-  const ask = (owner: string, more: object = {}) => ({ key, owner: ownerOf(owner), ttl: LEASE, tokens: 1, queue: false, ...more });
-  const queued = (owner: string, more: object = {}) => ask(owner, { queue: true, ...more });
-  const back = (owner: string, keepFor = 0) => ({ key, owner: ownerOf(owner), keepFor });
-  const permits = (count: number, all: number, rank: 0 | 1 = 0) => ({ share: { count, permits: all, rank } });
+  const queued = (owner: string, more: object = {}) => one(owner, { queue: true, ...more });
 
   /** The state after a step, as another version left it, whose inbox is open and hears these messages. */
   async function after(scene: string, step: string) {
@@ -110,22 +104,22 @@ describe.each(files)('this version goes on with what %s says', (file) => {
     expect(state!.waiters[0]!.holding).toEqual([expect.stringContaining(' order:41')]);
     expect(await mutex.release(back('A'))).toBe('released');
     await eventually(() => heard.includes(`${ownerOf('B')}\n${key}`));
-    const reply = await mutex.acquire(ask('B'));
+    const reply = await mutex.acquire(one('B'));
     expect(reply.granted && reply.token! > first).toBe(true);
-    expect(await mutex.acquire(ask('F'))).toMatchObject({ granted: false, holder: ownerOf('B') });
+    expect(await mutex.acquire(one('F'))).toMatchObject({ granted: false, holder: ownerOf('B') });
   });
 
   it('an offer stands: nobody but its waiter gets the key', async () => {
     const { store } = await after('a mutex that two wait for', 'A gives it back: B is offered it');
-    expect(await store.mutex.acquire(ask('F'))).toMatchObject({ granted: false, holder: ownerOf('B') });
-    expect(await store.mutex.acquire(ask('B'))).toMatchObject({ granted: true });
+    expect(await store.mutex.acquire(one('F'))).toMatchObject({ granted: false, holder: ownerOf('B') });
+    expect(await store.mutex.acquire(one('B'))).toMatchObject({ granted: true });
     expect(await store.mutex.release(back('B'))).toBe('released');
     expect(await store.mutex.acquire(queued('F'))).toMatchObject({ granted: false, holder: ownerOf('C') });
   });
 
   it('a minHold is kept, and its release may be repeated', async () => {
     const { store } = await after('a mutex with a minHold', 'A gives it back, to be kept');
-    expect(await store.mutex.acquire(ask('F'))).toMatchObject({ granted: false, holder: `kept:${ownerOf('A')}` });
+    expect(await store.mutex.acquire(one('F'))).toMatchObject({ granted: false, holder: `kept:${ownerOf('A')}` });
     expect(await store.mutex.release(back('A', 30_000))).toBe('released');
     expect(await Promise.all(store.mutex.renew([{ key, owner: ownerOf('A'), ttl: LEASE }]))).toEqual(['lost']);
   });
@@ -142,19 +136,19 @@ describe.each(files)('this version goes on with what %s says', (file) => {
     expect(state).toMatchObject({ kind: 'semaphore', permits: 5, holderCount: 2, waiterCount: 2 });
     expect(await semaphore.release(back('A'))).toBe('released');
     await eventually(() => heard.includes(`${ownerOf('C')}\n${key}`));
-    expect(await semaphore.acquire(ask('C', permits(2, 5)))).toMatchObject({ granted: true });
-    expect(await semaphore.acquire(ask('D', permits(1, 5)))).toMatchObject({ granted: true });
-    expect(await semaphore.acquire(ask('E', permits(2, 5)))).toMatchObject({ granted: false });
+    expect(await semaphore.acquire(one('C', permits(2, 5)))).toMatchObject({ granted: true });
+    expect(await semaphore.acquire(one('D', permits(1, 5)))).toMatchObject({ granted: true });
+    expect(await semaphore.acquire(one('E', permits(2, 5)))).toMatchObject({ granted: false });
   });
 
   it('readers and writers exclude each other, a writer goes before readers', async () => {
     const { store, heard } = await after('a read/write lock', 'D queues to write');
     const { read, write } = store.readWriteLock;
-    expect(await read.acquire(ask('F', permits(1, Infinity, 1)))).toMatchObject({ granted: false });
+    expect(await read.acquire(one('F', permits(1, Infinity, 1)))).toMatchObject({ granted: false });
     expect(await write.release(back('A'))).toBe('released');
     expect(await read.release(back('B'))).toBe('released');
     await eventually(() => heard.includes(`${ownerOf('D')}\n${key}`));
-    expect(await write.acquire(ask('D', permits(Infinity, Infinity)))).toMatchObject({ granted: true });
+    expect(await write.acquire(one('D', permits(Infinity, Infinity)))).toMatchObject({ granted: true });
   });
 
   it('a latch remembers its operations and its waiters', async () => {

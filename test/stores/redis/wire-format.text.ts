@@ -72,18 +72,13 @@ const readers: Record<string, Reader> = {
   },
   zset: async (redis, key, names, now) => {
     const all = await redis.zrange(key, '0', '-1', 'WITHSCORES');
-    return pairsOf(all).map(([member, score]) => [named(member, names), timeOf(score, now)]);
+    return Array.from({ length: all.length / 2 }, (_, i) => [named(all[2 * i]!, names), timeOf(all[2 * i + 1]!, now)]);
   },
   hash: async (redis, key, names, now) => {
     const fields = Object.entries(await redis.hgetall(key)).sort(([a], [b]) => (a < b ? -1 : 1));
     return fields.map(([field, value]) => [named(field, names), named(value, names).replace(/\d+$/, (end: string) => timeOf(end, now))]);
   },
-  stream: async (redis, key, names) => (await redis.xrange(key, '-', '+')).map(([, fields]) => fields.map((each) => named(each, names))),
 };
-
-function pairsOf(list: readonly string[]): [string, string][] {
-  return list.flatMap((first, index) => (index % 2 === 0 ? [[first, list[index + 1]!] as [string, string]] : []));
-}
 
 const LINE = /^ {2}(.*) → (\w+), expires (never|in (\d+) s): (.*)$/;
 
