@@ -2,9 +2,9 @@ import { OnQueueEvent, OnWorkerEvent, Processor, QueueEventsHost, QueueEventsLis
 import type { Job, WorkerOptions } from 'bullmq';
 import { DistributedLock, type DistributedLockOptions } from 'nestjs-distributed-lock';
 import { Gate } from '../support/gate.js';
-import { Tally } from '../nest/tally.js';
 import { eventually } from '../support/eventually.js';
-import { startRedis, type RedisServer } from '../support/redis-server.js';
+import { SharedCounter } from '../support/shared-counter.js';
+import { useRedis } from '../stores/redis/setting.js';
 import { bootQueue } from './bullmq-app.js';
 import { DelayingProcessor, retries, Sales, SalesProcessor, type Sale } from './bullmq-stock.js';
 import { key, lockAmong, aboveAndBelow, way } from './ways.js';
@@ -13,33 +13,28 @@ const LONG = { keyTimeout: 60_000 };
 const APPLE = { sku: 'apple', units: 1 };
 const SOLD = '1 apple under sale-apple-locks';
 
-let server: RedisServer;
-beforeAll(async () => {
-  server = await startRedis();
-});
-afterEach(() => server.client().flushall());
-afterAll(() => server.stop());
+const setting = useRedis();
 
 way('Queues', 'process of a WorkerHost of BullMQ', () => {
   it('runs a job under the lock of its data, taken once, and completes it with the result', async () => {
-    const { get, add, acquired, resultOf } = await bootQueue(server, [Sales, SalesProcessor]);
+    const { get, add, acquired, resultOf } = await bootQueue(setting.server, [Sales, SalesProcessor]);
     get(Sales).gate.open();
     expect(await resultOf(await add({ sku: 'apple', units: 2 }))).toBe(2);
     expect([get(Sales).sold, acquired]).toEqual([['2 apple under sale-apple-locks'], ['sale-apple-locks']]);
   });
 
   it('is one after the other for one key, on several workers with concurrency, and beside it for another', async () => {
-    const tally = new Tally();
+    const counter = new SharedCounter();
     const gate = new Gate();
-    const work = ({ data }: Job<Sale>) => (data.sku === 'pear' ? gate.pass() : tally.add());
+    const work = ({ data }: Job<Sale>) => (data.sku === 'pear' ? gate.pass() : counter.increment());
     const processorOf = () => sellerOf({ key: ({ data }: Job<Sale>) => data.sku, waitTimeout: Infinity }, { concurrency: 5 }, work);
-    const apps = [await bootQueue(server, [processorOf()]), await bootQueue(server, [processorOf()])];
+    const apps = [await bootQueue(setting.server, [processorOf()]), await bootQueue(setting.server, [processorOf()])];
     const [{ add, resultOf }] = apps as [(typeof apps)[0]];
     const pear = await add({ sku: 'pear' });
     await eventually(() => gate.arrived === 1);
     const apples = await Promise.all(Array.from({ length: 20 }, () => add({ sku: 'apple' })));
     await Promise.all(apples.map(resultOf));
-    expect(tally).toMatchObject({ value: 20, most: 1 });
+    expect(counter).toMatchObject({ value: 20, overlaps: 0 });
     for (const { acquired } of apps) expect(acquired.length).toBeGreaterThan(0);
     expect(apps.flatMap(({ acquired }) => acquired)).toHaveLength(21);
     gate.open();
@@ -47,11 +42,11 @@ way('Queues', 'process of a WorkerHost of BullMQ', () => {
   });
 
   it('takes jobs that were waiting before the app began, whichever module is imported first', async () => {
-    const { queue, add, app } = await bootQueue(server, []);
+    const { queue, add, app } = await bootQueue(setting.server, []);
     await add(APPLE);
     expect(await queue.getWaitingCount()).toBe(1);
     await app.close();
-    const next = await bootQueue(server, [Sales, SalesProcessor], { isQueueFirst: true });
+    const next = await bootQueue(setting.server, [Sales, SalesProcessor], { isQueueFirst: true });
     next.get(Sales).gate.open();
     await eventually(async () => (await next.queue.getCompletedCount()) === 1);
     expect(next.get(Sales).sold).toEqual([SOLD]);
@@ -71,7 +66,7 @@ aboveAndBelow('Queues', '@OnWorkerEvent of BullMQ', (order) => {
         this.seen.push([job.name, result, key()]);
       }
     }
-    const { add, get, acquired } = await bootQueue(server, [Heard]);
+    const { add, get, acquired } = await bootQueue(setting.server, [Heard]);
     await add({ sku: 'apple' });
     await eventually(() => get(Heard).seen.length > 0);
     expect(get(Heard).seen).toEqual([['job', 'apple', 'Heard.completed-job-locks']]);
@@ -96,7 +91,7 @@ aboveAndBelow('Queues', '@OnQueueEvent of BullMQ', (order) => {
       }
       return Listener;
     };
-    const apps = [await bootQueue(server, [listenerOf()]), await bootQueue(server, [listenerOf()])];
+    const apps = [await bootQueue(setting.server, [listenerOf()]), await bootQueue(setting.server, [listenerOf()])];
     let skipped = 0;
     for (const { locks } of apps) locks.on('timeout', () => skipped++);
     const [{ add }] = apps as [(typeof apps)[0]];
@@ -132,7 +127,7 @@ function sellerOf(options: DistributedLockOptions, worker: Omit<WorkerOptions, '
 describe('a job that finds its key taken', () => {
   it('fails when its wait timeout is over, and is tried again by its attempts and backoff', async () => {
     const Seller = sellerOf({ waitTimeout: 0 });
-    const { locks, add, get, queue } = await bootQueue(server, [Seller]);
+    const { locks, add, get, queue } = await bootQueue(setting.server, [Seller]);
     get(Seller).gate.open();
     const lease = await locks.acquire('seller-locks', LONG);
     const job = await add({}, { ...retries, attempts: 1_000_000, backoff: { type: 'fixed', delay: 20 } });
@@ -146,7 +141,7 @@ describe('a job that finds its key taken', () => {
 
   it('is lost with onTimeout skip: it counts as completed, and was not run', async () => {
     const Seller = sellerOf({ waitTimeout: 0, onTimeout: 'skip' });
-    const { locks, add, get } = await bootQueue(server, [Seller]);
+    const { locks, add, get } = await bootQueue(setting.server, [Seller]);
     await locks.acquire('seller-locks', LONG);
     const job = await add({});
     await eventually(() => job.isCompleted());
@@ -154,7 +149,7 @@ describe('a job that finds its key taken', () => {
   });
 
   it('is put off without costing an attempt where its processor says DelayedError', async () => {
-    const { locks, add, get, queue } = await bootQueue(server, [Sales, DelayingProcessor]);
+    const { locks, add, get, queue } = await bootQueue(setting.server, [Sales, DelayingProcessor]);
     get(Sales).gate.open();
     const lease = await locks.acquire('sale-apple-locks', LONG);
     const job = await add(APPLE);
@@ -168,7 +163,7 @@ describe('a job that finds its key taken', () => {
 
   it('keeps the lock of BullMQ on itself while it waits: its worker renews it', async () => {
     const Seller = sellerOf({ waitTimeout: Infinity }, { lockDuration: 60_000, lockRenewTime: 50 });
-    const { locks, add, get, resultOf } = await bootQueue(server, [Seller]);
+    const { locks, add, get, resultOf } = await bootQueue(setting.server, [Seller]);
     get(Seller).gate.open();
     const lease = await locks.acquire('seller-locks', LONG);
     const job = await add({});
@@ -176,7 +171,7 @@ describe('a job that finds its key taken', () => {
     let left = 60_000;
     await eventually(async () => {
       const before = left;
-      left = await server.client().pttl(`bull:sales:${job.id}:lock`);
+      left = await setting.redis.pttl(`bull:sales:${job.id}:lock`);
       return left > before;
     });
     await lease.release();
@@ -191,7 +186,7 @@ describe('a locked job', () => {
     ["completes with onLost: 'ignore'", { onLost: 'ignore' } as const, 1],
   ])('that ends well after its lease was lost %s', async (_what, options, runs) => {
     const Seller = sellerOf({ ...options, waitTimeout: Infinity });
-    const { locks, add, get, resultOf, acquired } = await bootQueue(server, [Seller]);
+    const { locks, add, get, resultOf, acquired } = await bootQueue(setting.server, [Seller]);
     const isLost = new Promise((resolve) => locks.on('lost', resolve));
     const job = await add(APPLE, { attempts: 2 });
     await eventually(() => get(Seller).runs === 1);
@@ -207,12 +202,12 @@ describe('a locked job', () => {
       sellerOf({}, { lockDuration: 100, stalledInterval: 100, skipLockRenewal: true }),
       sellerOf({ waitTimeout: Infinity }, { stalledInterval: 100 }),
     ];
-    const first = await bootQueue(server, [First]);
+    const first = await bootQueue(setting.server, [First]);
     first.get(First).worker.on('error', () => undefined); // BullMQ reports the job that it has taken away
     const job = await first.add({});
     await eventually(() => first.get(First).runs === 1);
 
-    const second = await bootQueue(server, [Second]);
+    const second = await bootQueue(setting.server, [Second]);
     const acquire = jest.spyOn(second.locks.store.mutex, 'acquire');
     await eventually(() => acquire.mock.calls.length > 2);
     expect(second.get(Second).runs).toBe(0);
@@ -229,7 +224,7 @@ describe('a locked job', () => {
         throw new Error('sold out');
       }
     }
-    const { add, get, acquired } = await bootQueue(server, [{ provide: Sales, useClass: NoSales }, SalesProcessor]);
+    const { add, get, acquired } = await bootQueue(setting.server, [{ provide: Sales, useClass: NoSales }, SalesProcessor]);
     await add(APPLE);
     await eventually(() => get(Sales).failures.length > 0);
     expect(get(Sales).failures).toEqual(['apple: sold out']);
@@ -251,14 +246,14 @@ describe('an app that closes with jobs in its queue', () => {
     ['where the locks are imported before the queue, since they close after it', SalesProcessor, false],
     ['in the other order where the processor pauses its worker and puts off what comes too late', DelayingProcessor, true],
   ])('fails none of them %s', async (_where, processor, isQueueFirst) => {
-    const { app, get, add } = await bootQueue(server, [{ provide: Sales, useClass: SlowSales }, processor], { isQueueFirst });
+    const { app, get, add } = await bootQueue(setting.server, [{ provide: Sales, useClass: SlowSales }, processor], { isQueueFirst });
     const { sold, gate } = get(Sales);
     await Promise.all(Array.from({ length: 100 }, (_, units) => add({ sku: `sku-${units}`, units })));
     await eventually(() => gate.arrived === 10);
     const closed = app.close();
     gate.open();
     await closed;
-    expect(await server.client().zcard('bull:sales:failed')).toBe(0);
+    expect(await setting.redis.zcard('bull:sales:failed')).toBe(0);
     expect(sold.length).toBeLessThan(100);
   });
 
@@ -269,13 +264,13 @@ describe('an app that closes with jobs in its queue', () => {
         return 0;
       }
     }
-    const { app, add, locks } = await bootQueue(server, [Sales, Waiting], { isQueueFirst: true });
+    const { app, add, locks } = await bootQueue(setting.server, [Sales, Waiting], { isQueueFirst: true });
     const waits = new Promise((resolve) => locks.on('waiting', resolve));
     await locks.acquire('waiting-locks', LONG);
     await add(APPLE);
     await waits;
     await app.close();
-    expect(await server.client().zcard('bull:sales:delayed')).toBe(1);
-    expect(await server.client().zcard('bull:sales:failed')).toBe(0);
+    expect(await setting.redis.zcard('bull:sales:delayed')).toBe(1);
+    expect(await setting.redis.zcard('bull:sales:failed')).toBe(0);
   });
 });

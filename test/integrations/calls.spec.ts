@@ -1,12 +1,6 @@
 import '../support/virtual-time.js';
-import {
-  Inject,
-  Injectable,
-  type BeforeApplicationShutdown,
-  type OnApplicationBootstrap,
-  type OnModuleDestroy,
-  type OnModuleInit,
-} from '@nestjs/common';
+import type { BeforeApplicationShutdown, OnApplicationBootstrap, OnModuleDestroy, OnModuleInit } from '@nestjs/common';
+import { Inject, Injectable } from '@nestjs/common';
 import { DistributedLock, LockConfigError, Locks } from 'nestjs-distributed-lock';
 import { boot } from '../nest/boot.js';
 import { count, COUNT_KEY, Counter, expectOneAtATime, keysSeen, PATIENT } from './counter.js';

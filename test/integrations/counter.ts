@@ -1,26 +1,21 @@
 import { Injectable } from '@nestjs/common';
 import { currentLease, DistributedLock } from 'nestjs-distributed-lock';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Booted } from '../nest/boot.js';
+import { SharedCounter } from '../support/shared-counter.js';
 
 /** A lock that all who use it want at once, and are ready to wait for. */
 export const PATIENT = { keyTimeout: 60_000, waitTimeout: 60_000, retryInterval: 2 };
 
 export const COUNT_KEY = 'count-locks';
 
-let tally: { value: number; inside: number; most: number };
+let counter: SharedCounter;
 let keys: unknown[];
-beforeEach(() => ([tally, keys] = [{ value: 0, inside: 0, most: 0 }, []]));
+beforeEach(() => ([counter, keys] = [new SharedCounter(), []]));
 
 /** The body of whatever is locked under {@link COUNT_KEY}: only that keeps two calls apart, whatever instances they are made on. */
 export async function count(): Promise<number> {
   keys.push(currentLease()?.key);
-  tally.most = Math.max(tally.most, ++tally.inside);
-  const seen = tally.value;
-  await nextTurn();
-  tally.value = seen + 1;
-  tally.inside--;
-  return tally.value;
+  return counter.increment();
 }
 
 /** The keys under which the bodies of this test ran. */
@@ -40,7 +35,7 @@ export async function expectOneAtATime(
   ...counters: { count(): Promise<unknown> }[]
 ): Promise<void> {
   await Promise.all(Array.from({ length: 6 }, async (_, index) => counters[index % counters.length]?.count()));
-  expect(tally).toMatchObject({ value: 6, most: 1 });
+  expect(counter).toMatchObject({ value: 6, overlaps: 0 });
   expect(keys).toEqual(Array(6).fill(COUNT_KEY));
   expect(acquired).toEqual(Array(6).fill(COUNT_KEY));
 }

@@ -1,5 +1,5 @@
 import '../support/virtual-time.js';
-import { Scope, type Type } from '@nestjs/common';
+import { Scope, type INestApplication, type InjectableOptions, type Type } from '@nestjs/common';
 import {
   CommandBus,
   CommandHandler,
@@ -9,20 +9,14 @@ import {
   QueryBus,
   QueryHandler,
   UnhandledExceptionBus,
-  type ICommandHandler,
   type IEventHandler,
-  type IQueryHandler,
 } from '@nestjs/cqrs';
 import { DistributedLock, LockTimeoutError } from 'nestjs-distributed-lock';
-import { boot, type Booted } from '../nest/boot.js';
+import { boot } from '../nest/boot.js';
 import { COUNT_KEY, count, expectOneAtATime, PATIENT } from './counter.js';
 import { LONG, way } from './ways.js';
 
 const imports = [CqrsModule.forRoot()];
-const WAYS = [
-  ['a handler that is made once', Scope.DEFAULT],
-  ['a handler of request scope', Scope.REQUEST],
-] as const;
 
 class Count {}
 class Counted {
@@ -30,52 +24,47 @@ class Counted {
 }
 
 /** Six messages at once: the handlers of all of them run under one lock, one after the other. */
-async function expectOneAfterTheOther(handler: Type, send: (booted: Booted) => Promise<unknown>) {
-  const booted = await boot({ imports, providers: [handler] });
-  await expectOneAtATime(booted, { count: () => send(booted) });
-}
-
-way('CQRS', 'execute of a @CommandHandler', () => {
-  it.each(WAYS)('is locked in %s', async (_what, scope) => {
-    @CommandHandler(Count, { scope })
-    class CountHandler implements ICommandHandler<Count> {
+function isLocked(handles: (options: InjectableOptions) => ClassDecorator, send: (app: INestApplication) => Promise<unknown>): void {
+  it.each([
+    ['a handler that is made once', Scope.DEFAULT],
+    ['a handler of request scope', Scope.REQUEST],
+  ])('is locked in %s', async (_what, scope) => {
+    @handles({ scope })
+    class Handler {
       @DistributedLock({ value: 'count', ...PATIENT })
       async execute() {
         return count();
       }
-    }
-    await expectOneAfterTheOther(CountHandler, ({ app }) => app.get(CommandBus).execute(new Count()));
-  });
-});
-
-way('CQRS', 'execute of a @QueryHandler', () => {
-  it.each(WAYS)('is locked in %s', async (_what, scope) => {
-    @QueryHandler(Count, { scope })
-    class CountHandler implements IQueryHandler<Count> {
-      @DistributedLock({ value: 'count', ...PATIENT })
-      async execute() {
-        return count();
-      }
-    }
-    await expectOneAfterTheOther(CountHandler, ({ app }) => app.get(QueryBus).execute(new Count()));
-  });
-});
-
-way('CQRS', 'handle of an @EventsHandler', () => {
-  it.each(WAYS)('is locked in %s', async (_what, scope) => {
-    @EventsHandler(Counted, { scope })
-    class CountedHandler implements IEventHandler<Counted> {
       @DistributedLock({ value: 'count', ...PATIENT })
       async handle({ done }: Counted) {
         await count();
         done();
       }
     }
-    await expectOneAfterTheOther(
-      CountedHandler,
-      ({ app }) => new Promise<void>((resolve) => void app.get(EventBus).publish(new Counted(resolve))),
-    );
+    const booted = await boot({ imports, providers: [Handler as Type] });
+    await expectOneAtATime(booted, { count: () => send(booted.app) });
   });
+}
+
+way('CQRS', 'execute of a @CommandHandler', () => {
+  isLocked(
+    (options) => CommandHandler(Count, options),
+    (app) => app.get(CommandBus).execute(new Count()),
+  );
+});
+
+way('CQRS', 'execute of a @QueryHandler', () => {
+  isLocked(
+    (options) => QueryHandler(Count, options),
+    (app) => app.get(QueryBus).execute(new Count()),
+  );
+});
+
+way('CQRS', 'handle of an @EventsHandler', () => {
+  isLocked(
+    (options) => EventsHandler(Counted, options),
+    (app) => new Promise<void>((resolve) => void app.get(EventBus).publish(new Counted(resolve))),
+  );
 
   it('reports a key that is taken to the UnhandledExceptionBus, as no caller waits for it', async () => {
     const body = jest.fn();

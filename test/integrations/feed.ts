@@ -1,11 +1,9 @@
 import { Injectable } from '@nestjs/common';
-import { currentLease, DistributedLock } from 'nestjs-distributed-lock';
+import { DistributedLock } from 'nestjs-distributed-lock';
 import { from, Observable, of } from 'rxjs';
 
 @Injectable()
 export class FeedService {
-  readonly current: unknown[] = [];
-
   // #region streams-observable
   /** Each subscription acquires the lock, calls the method, and holds the lock until it ends. */
   @DistributedLock({ value: 'prices', keyTimeout: 10_000, waitTimeout: 5000 })
@@ -26,13 +24,4 @@ export class FeedService {
     for (const row of [1, 2, 3]) yield row; // inside the call chain: currentLease() is the lease
   }
   // #endregion
-
-  async exportAll(): Promise<number> {
-    let rows = 0;
-    for await (const _row of this.rows()) {
-      this.current.push(currentLease());
-      rows++;
-    }
-    return rows;
-  }
 }

@@ -3,7 +3,7 @@ import { Transactional, TransactionHost } from '@nestjs-cls/transactional';
 import type { TransactionalAdapterTypeOrm } from '@nestjs-cls/transactional-adapter-typeorm';
 import { sql } from 'drizzle-orm';
 import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
-import { DistributedLock, ReadLock } from 'nestjs-distributed-lock';
+import { DistributedLock } from 'nestjs-distributed-lock';
 import { drizzle, Fenced, fenceGuard, typeorm } from 'nestjs-distributed-lock/fence-guard';
 import { DataSource } from 'typeorm';
 
@@ -61,13 +61,4 @@ export class DrizzleStockService {
     );
   }
   // #endregion
-
-  @ReadLock({ value: 'report', paramLock: ['0'] })
-  async unitsOf(sku: string): Promise<number> {
-    return this.db.transaction(async (tx) => {
-      await fence.check(drizzle(tx, sql), { shared: true }); // readers work at the same time, writers wait for them
-      const { rows } = await tx.execute<{ units: number }>(sql`SELECT units FROM stock WHERE sku = ${sku}`);
-      return rows[0]?.units ?? 0;
-    });
-  }
 }

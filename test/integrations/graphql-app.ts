@@ -2,16 +2,12 @@ import type { ModuleMetadata } from '@nestjs/common';
 import { ApolloDriver, type ApolloDriverConfig } from '@nestjs/apollo';
 import { GraphQLModule } from '@nestjs/graphql';
 import type { DistributedLockModuleOptions } from 'nestjs-distributed-lock';
-import { serve, type Served } from './http-app.js';
+import { serve } from './http-app.js';
 
-export interface GraphqlAnswer {
+interface GraphqlAnswer {
   status: number;
   data: Record<string, unknown> | null | undefined;
   errors: { message: string; path: (string | number)[]; extensions: Record<string, unknown> }[] | undefined;
-}
-
-export interface ServedGraphql extends Served {
-  query(text: string): Promise<GraphqlAnswer>;
 }
 
 /** An app with Apollo, whose schema comes from the classes of its resolvers. */
@@ -19,7 +15,7 @@ export async function serveGraphql(
   { imports = [], ...metadata }: ModuleMetadata,
   options?: Partial<DistributedLockModuleOptions>,
   config: Omit<ApolloDriverConfig, 'driver'> = {},
-): Promise<ServedGraphql> {
+) {
   const apollo = GraphQLModule.forRoot<ApolloDriverConfig>({
     driver: ApolloDriver,
     autoSchemaFile: true,
@@ -30,7 +26,7 @@ export async function serveGraphql(
   const served = await serve('express', { ...metadata, imports: [apollo, ...imports] }, options);
   const query = async (text: string) => {
     const { status, body } = await served.post('graphql', { query: text });
-    return { ...(body as Omit<GraphqlAnswer, 'status'>), status };
+    return { ...(body as object), status } as GraphqlAnswer;
   };
   return { ...served, query };
 }

@@ -14,8 +14,6 @@ export class Subscriber {
   /** What the server has said in the place of values. */
   readonly errors: { message: string }[] = [];
   isComplete = false;
-  /** Why the server has closed the connection. */
-  closed: { code: number; reason: string } | undefined;
   /** The server has read the subscription. */
   isHeard = false;
   private readonly socket: WebSocket;
@@ -25,7 +23,6 @@ export class Subscriber {
     const send = (message: Message) => this.socket.send(JSON.stringify(message));
     this.socket.on('open', () => send({ type: 'connection_init' }));
     this.socket.on('error', () => undefined);
-    this.socket.on('close', (code, reason) => (this.closed = { code, reason: String(reason) }));
     this.socket.on('message', (data: Buffer) => {
       const { type, payload } = JSON.parse(String(data)) as Message;
       if (type === 'connection_ack') {

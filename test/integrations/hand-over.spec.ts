@@ -6,24 +6,19 @@ import { redisStore } from 'nestjs-distributed-lock/redis';
 import { start } from '../nest/boot.js';
 import { forkChild } from '../support/child.js';
 import { eventually } from '../support/eventually.js';
-import { startRedis, type RedisServer } from '../support/redis-server.js';
+import { useRedis } from '../stores/redis/setting.js';
 import type { WorkerMessage } from './hand-over.child.js';
 import { Orders, Shipping, Shop } from './hand-over-orders.js';
 import { way } from './ways.js';
 
 const KEY = 'order-42-locks';
 
-let server: RedisServer;
-beforeAll(async () => {
-  server = await startRedis();
-});
-afterEach(() => server.client().flushall());
-afterAll(() => server.stop());
+const setting = useRedis();
 
 /** The web app, which adds jobs; with a worker of its own, or not. */
 async function bootShop(...providers: object[]) {
-  const lock = DistributedLockModule.forRoot({ store: redisStore({ options: server.connection }), logger: false });
-  const bull = [BullModule.forRoot({ connection: server.connection }), BullModule.registerQueue({ name: 'orders' })];
+  const lock = DistributedLockModule.forRoot({ store: redisStore({ options: setting.server.connection }), logger: false });
+  const bull = [BullModule.forRoot({ connection: setting.server.connection }), BullModule.registerQueue({ name: 'orders' })];
   const app = await start(Test.createTestingModule({ imports: [lock, ...bull], providers: [Shop, Orders, ...providers] as never[] }));
   const tokens: number[] = [];
   const locks = app.get(Locks);
@@ -32,9 +27,9 @@ async function bootShop(...providers: object[]) {
 }
 const workerThat = (hangsBefore?: 'adopt' | 'ship') =>
   forkChild<WorkerMessage>('test/integrations/hand-over.child.ts', {
-    args: [JSON.stringify({ connection: server.connection, hangsBefore })],
+    args: [JSON.stringify({ connection: setting.server.connection, hangsBefore })],
   });
-const notes = () => server.client().lrange('notes', 0, -1);
+const notes = () => setting.redis.lrange('notes', 0, -1);
 const isTaken = async (locks: Locks) => (await locks.tryAcquire(KEY)) === null;
 
 way('Queues', 'a lease that goes from a request to a job of BullMQ', () => {
@@ -49,11 +44,12 @@ way('Queues', 'a lease that goes from a request to a job of BullMQ', () => {
   });
 });
 
-describe('a worker that is killed', () => {
-  it.each([
-    ['before it adopts the lease', 'adopt'],
-    ['after it has adopted it', 'ship'],
-  ] as const)('%s: the job runs again in another one, and the key is free at no time until then', async (_when, hangsBefore) => {
+it.each([
+  ['before it adopts the lease', 'adopt'],
+  ['after it has adopted it', 'ship'],
+] as const)(
+  'a worker that is killed %s: the job runs again in another one, and the key is free at no time until then',
+  async (_when, hangsBefore) => {
     const { orders, tokens, locks } = await bootShop();
     const first = await workerThat(hangsBefore);
     await first.waitFor('ready');
@@ -70,5 +66,5 @@ describe('a worker that is killed', () => {
     expect(Number(shipped)).toBeGreaterThan(tokens[0]!);
     await eventually(async () => expect(await locks.using(KEY, () => 'free')).toBe('free'));
     await second.kill();
-  });
-});
+  },
+);

@@ -135,8 +135,6 @@ describe('LockExceptionFilter', () => {
   });
 
   it.each<[string, Error & { code: string }, number]>([
-    ['LockTimeoutError', new LockTimeoutError(`Held: ${KEY}`, named), 423],
-    ['StoreError', new StoreError(`Away: ${KEY}`, { ...named, transient: true }), 503],
     ['StoreError that stays', new StoreError(`NOAUTH: ${KEY}`, { ...named, transient: false }), 503],
     ['QuorumError', new QuorumError(`Too few: ${KEY}`, { ...named, votes: [KEY] }), 503],
     ['LockAbortedError of a shutdown', new LockAbortedError(`Closing: ${KEY}`, { ...named, reason: 'shutdown' }), 503],

@@ -19,12 +19,13 @@ import {
   type INestApplication,
   type NestInterceptor,
   type Provider,
+  type Type,
 } from '@nestjs/common';
 import { APP_INTERCEPTOR, Reflector } from '@nestjs/core';
 import { IsInt, IsString, Min } from 'class-validator';
 import { map, Observable, of } from 'rxjs';
 import { DistributedLockInterceptor } from 'nestjs-distributed-lock';
-import { Tally } from '../nest/tally.js';
+import { SharedCounter } from '../support/shared-counter.js';
 import { ADAPTERS, serve } from './http-app.js';
 import { key, lockAmong, LONG, aboveAndBelow } from './ways.js';
 
@@ -59,10 +60,10 @@ aboveAndBelow('HTTP', '@Post with a validated @Body, on Express and Fastify', (o
 
   @Controller()
   class OrderController {
-    readonly tally = new Tally();
+    readonly counter = new SharedCounter();
     @lockAmong(order, { value: 'order', key: (o: Order) => o.sku, ...LONG }, Post('orders'), validated)
     async order(@Body() body: Order) {
-      await this.tally.add();
+      await this.counter.increment();
       return { isOrder: body instanceof Order, ordered: body.units, key: key() };
     }
   }
@@ -73,7 +74,7 @@ aboveAndBelow('HTTP', '@Post with a validated @Body, on Express and Fastify', (o
     const answers = await Promise.all(Array.from({ length: 8 }, () => post('orders', { sku: 'apple', units: 2 })));
     const ordered = { status: 201, body: { isOrder: true, ordered: 2, key: 'order-apple-locks' } };
     expect(answers).toMatchObject(Array(8).fill(ordered));
-    expect(get(OrderController).tally).toMatchObject({ value: 8, most: 1 });
+    expect(get(OrderController).counter).toMatchObject({ value: 8, overlaps: 0 });
     expect(acquired).toEqual(Array(8).fill('order-apple-locks'));
   });
 });
@@ -141,20 +142,6 @@ aboveAndBelow('HTTP', 'a handler that returns an Observable, on Express and Fast
 // With `reentrant: false` a handler that is locked twice waits for itself, in vain.
 const ONCE = { value: 'once', reentrant: false, waitTimeout: 0, keyTimeout: 60_000 };
 
-interface Binding {
-  controller: new () => object;
-  providers?: Provider[];
-  configure?: (app: INestApplication) => void;
-}
-
-async function isLockedOnce({ controller, providers = [], configure }: Binding) {
-  const { ask, acquired, isTaken } = await serve('express', { controllers: [controller], providers }, {}, configure);
-  expect(await ask('once')).toMatchObject({ status: 200, body: { key: 'once-locks' } });
-  expect((await ask('free')).body).toEqual({ key: 'unlocked' });
-  expect(acquired).toEqual(['once-locks']);
-  expect(await isTaken('once-locks')).toBe(false);
-}
-
 aboveAndBelow('HTTP', 'DistributedLockInterceptor bound to the handler, the controller or the app besides: locked once', (order) => {
   @Controller()
   class Plain {
@@ -179,11 +166,17 @@ aboveAndBelow('HTTP', 'DistributedLockInterceptor bound to the handler, the cont
   }
   const globally = (app: INestApplication) => app.useGlobalInterceptors(app.get(DistributedLockInterceptor));
 
-  it.each<[string, Binding]>([
-    ['the handler', { controller: HandlerBound }],
-    ['the controller', { controller: ControllerBound }],
-    ['APP_INTERCEPTOR', { controller: Plain, providers: [{ provide: APP_INTERCEPTOR, useClass: DistributedLockInterceptor }] }],
-    ['useExisting', { controller: Plain, providers: [{ provide: APP_INTERCEPTOR, useExisting: DistributedLockInterceptor }] }],
-    ['useGlobalInterceptors', { controller: Plain, configure: globally }],
-  ])('locks once, bound by %s', (_how, binding) => isLockedOnce(binding));
+  it.each<[string, Type, Provider[], typeof globally | undefined]>([
+    ['the handler', HandlerBound, [], undefined],
+    ['the controller', ControllerBound, [], undefined],
+    ['APP_INTERCEPTOR', Plain, [{ provide: APP_INTERCEPTOR, useClass: DistributedLockInterceptor }], undefined],
+    ['useExisting', Plain, [{ provide: APP_INTERCEPTOR, useExisting: DistributedLockInterceptor }], undefined],
+    ['useGlobalInterceptors', Plain, [], globally],
+  ])('locks once, bound by %s', async (_how, controller, providers, configure) => {
+    const { ask, acquired, isTaken } = await serve('express', { controllers: [controller], providers }, {}, configure);
+    expect(await ask('once')).toMatchObject({ status: 200, body: { key: 'once-locks' } });
+    expect((await ask('free')).body).toEqual({ key: 'unlocked' });
+    expect(acquired).toEqual(['once-locks']);
+    expect(await isTaken('once-locks')).toBe(false);
+  });
 });

@@ -1,13 +1,5 @@
-import {
-  Catch,
-  Controller,
-  Injectable,
-  UseFilters,
-  type ArgumentsHost,
-  type INestApplication,
-  type ModuleMetadata,
-  type PipeTransform,
-} from '@nestjs/common';
+import type { ArgumentsHost, INestApplication, ModuleMetadata, PipeTransform } from '@nestjs/common';
+import { Catch, Controller, Injectable, UseFilters } from '@nestjs/common';
 import {
   BaseRpcExceptionFilter,
   ClientProxyFactory,

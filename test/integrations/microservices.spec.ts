@@ -8,20 +8,16 @@ import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { listen } from '../nest/boot.js';
 import { eventually } from '../support/eventually.js';
 import { freePort } from '../support/free-port.js';
-import { startRedis, type RedisServer } from '../support/redis-server.js';
+import { useRedis } from '../stores/redis/setting.js';
 import { clientOf, closeClients, deskOf, serve, StockController } from './microservice-desk.js';
 import { key, lockAmong, aboveAndBelow, way, type Order } from './ways.js';
 
-let server: RedisServer;
-beforeAll(async () => {
-  server = await startRedis({ port: 'free' });
-});
+const setting = useRedis({ port: 'free' });
 afterEach(closeClients);
-afterAll(() => server.stop());
 
 const redis = async (): Promise<RedisOptions> => ({
   transport: Transport.REDIS,
-  options: { host: '127.0.0.1', port: server.port! },
+  options: { host: '127.0.0.1', port: setting.server.port! },
 });
 const tcp = async (): Promise<TcpOptions> => ({ transport: Transport.TCP, options: { host: '127.0.0.1', port: await freePort() } });
 
@@ -137,26 +133,24 @@ way('Microservices', 'an app that is a microservice only', () => {
   });
 });
 
-describe('contention on a locked @MessagePattern', () => {
-  const sale = { id: '1', sku: 'apple', units: 2 };
-  @Controller()
-  class Plain {
-    @MessagePattern('stock.reduce')
-    @DistributedLock({ value: 'stock', key: (sold: typeof sale) => sold.sku, waitTimeout: 0 })
-    async reduce(@Payload() { units }: typeof sale) {
-      return units;
-    }
+const sale = { id: '1', sku: 'apple', units: 2 };
+@Controller()
+class Plain {
+  @MessagePattern('stock.reduce')
+  @DistributedLock({ value: 'stock', key: (sold: typeof sale) => sold.sku, waitTimeout: 0 })
+  async reduce(@Payload() { units }: typeof sale) {
+    return units;
   }
-  const ofTheApp = { provide: APP_FILTER, useClass: LockExceptionFilter };
-  const message = 'Another request is working on this. Try again.';
+}
+const ofTheApp = { provide: APP_FILTER, useClass: LockExceptionFilter };
+const message = 'Another request is working on this. Try again.';
 
-  it.each<[string, (new () => object)[], object[], object]>([
-    ['of the app’s own with a filter that makes an RpcException of it', [StockController], [], { code: 'BUSY', message: 'Try again.' }],
-    ['that names no key, where LockExceptionFilter is the app’s', [Plain], [ofTheApp], { code: 'LOCK_TIMEOUT', message }],
-  ])('is a code %s', async (_what, controllers, providers, answer) => {
-    const { ask, locks } = await serve(await tcp(), { controllers, providers: providers as never[] });
-    expect(await ask('stock.reduce', sale)).toBe(2);
-    await locks.acquire('stock-apple-locks', { keyTimeout: 60_000 });
-    await expect(ask('stock.reduce', sale)).rejects.toEqual({ status: 'error', ...answer });
-  });
+it.each<[string, (new () => object)[], object[], object]>([
+  ['of the app’s own with a filter that makes an RpcException of it', [StockController], [], { code: 'BUSY', message: 'Try again.' }],
+  ['that names no key, where LockExceptionFilter is the app’s', [Plain], [ofTheApp], { code: 'LOCK_TIMEOUT', message }],
+])('contention on a locked @MessagePattern is a code %s', async (_what, controllers, providers, answer) => {
+  const { ask, locks } = await serve(await tcp(), { controllers, providers: providers as never[] });
+  expect(await ask('stock.reduce', sale)).toBe(2);
+  await locks.acquire('stock-apple-locks', { keyTimeout: 60_000 });
+  await expect(ask('stock.reduce', sale)).rejects.toEqual({ status: 'error', ...answer });
 });

@@ -1,10 +1,11 @@
 import '../support/virtual-time.js';
 import { Inject, Injectable, Module } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
-import { currentLease, DistributedLock, DistributedLockModule, LockConfigError, Locks, LockTimeoutError } from 'nestjs-distributed-lock';
+import { currentLease, DistributedLock, DistributedLockModule, Locks, LockTimeoutError } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { DistributedLockTestingModule, LockProbe } from 'nestjs-distributed-lock/testing';
 import { lockMatchers } from 'nestjs-distributed-lock/testing/jest';
+import { expectRefused } from '../nest/refusal.js';
 import { way } from './ways.js';
 
 class Shelf {
@@ -170,12 +171,8 @@ way('Unit tests', 'useMocker', () => {
       .useMocker(mocker)
       .compile();
     closing.push(module);
-    const outcome = await module
-      .get(StockService)
-      .reduce('apple')
-      .catch((error: unknown) => error);
-    expect(outcome).toBeInstanceOf(LockConfigError);
-    expect(outcome).toHaveProperty('message', expect.stringMatching(/StockService\.reduce.*DistributedLockModule\.forRoot/));
-    expect(module.get(StockService).keys).toEqual([]);
+    const stock = module.get(StockService);
+    await expectRefused(stock.reduce('apple'), /StockService\.reduce.*DistributedLockModule\.forRoot/);
+    expect(stock.keys).toEqual([]);
   });
 });

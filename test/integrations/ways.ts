@@ -1,10 +1,5 @@
-import {
-  currentLease,
-  DistributedLock,
-  type DistributedLockOptions,
-  type LockableMethod,
-  type LockDecorator,
-} from 'nestjs-distributed-lock';
+import type { DistributedLockOptions, LockableMethod, LockDecorator } from 'nestjs-distributed-lock';
+import { currentLease, DistributedLock } from 'nestjs-distributed-lock';
 
 /** Options of locks that no slow machine loses, and that are waited for. */
 export const LONG = { keyTimeout: 60_000, waitTimeout: 20_000, retryInterval: 5 };

@@ -1,24 +1,11 @@
 import { passTime } from '../support/virtual-time.js';
-import { applyDecorators, Injectable } from '@nestjs/common';
+import { applyDecorators } from '@nestjs/common';
 import { Cron, Interval, Timeout } from '@nestjs/schedule';
-import {
-  CronLock,
-  currentLease,
-  DistributedLock,
-  ReadLock,
-  Semaphore,
-  WriteLock,
-  type DistributedLockOptions,
-} from 'nestjs-distributed-lock';
+import type { DistributedLockOptions } from 'nestjs-distributed-lock';
+import { CronLock, currentLease, DistributedLock, ReadLock, Semaphore, WriteLock } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { boot } from './boot.js';
 import { Log } from './log.js';
-
-async function adviceFor(...providers: (new () => unknown)[]) {
-  const logger = new Log();
-  await boot({ providers }, { logger });
-  return logger;
-}
 
 /** As a tracer would, which keeps nothing that it finds on the method. */
 const Traced: MethodDecorator = (_target, _method, descriptor: PropertyDescriptor) => {
@@ -56,53 +43,44 @@ class Last extends Own {
   override async buy() {}
 }
 
-describe('an override of a locked method', () => {
-  const advice = (method: string, locked: string) =>
-    expect.stringMatching(
-      `^${method} overrides ${locked} without its @DistributedLock\\(\\): its calls run without the lock, unless .* \\[NDL_UNLOCKED_OVERRIDE\\]$`,
-    );
+const advice = (method: string, locked: string) =>
+  expect.stringMatching(
+    `^${method} overrides ${locked} without its @DistributedLock\\(\\): its calls run without the lock, unless .* \\[NDL_UNLOCKED_OVERRIDE\\]$`,
+  );
 
-  it.each<[string, (new () => unknown)[], unknown[]]>([
-    [
-      'without a lock is a warning',
-      [Silent, SilentBySymbol],
-      [advice('Silent.buy', 'Base.buy'), advice('SilentBySymbol.Symbol\\(by symbol\\)', 'Base.Symbol\\(by symbol\\)')],
-    ],
-    ['is found below a class in between, and named once for all classes', [First, Second], [advice('Silent.buy', 'Base.buy')]],
-    ['is compared with the lock that it replaces', [Last], [advice('Last.buy', 'Own.buy')]],
-    ['is fine with a lock of its own, or where nothing was locked', [Own, Other], []],
-  ])('%s', async (_what, classes, expected) => {
-    expect(await adviceFor(...classes)).toMatchObject({ warnings: expected, details: [] });
-  });
+it.each<[string, (new () => unknown)[], unknown[]]>([
+  [
+    'without a lock is a warning',
+    [Silent, SilentBySymbol],
+    [advice('Silent.buy', 'Base.buy'), advice('SilentBySymbol.Symbol\\(by symbol\\)', 'Base.Symbol\\(by symbol\\)')],
+  ],
+  ['is found below a class in between, and named once for all classes', [First, Second], [advice('Silent.buy', 'Base.buy')]],
+  ['is compared with the lock that it replaces', [Last], [advice('Last.buy', 'Own.buy')]],
+  ['is fine with a lock of its own, or where nothing was locked', [Own, Other], []],
+])('an override of a locked method %s', async (_what, classes, expected) => {
+  const logger = new Log();
+  await boot({ providers: classes }, { logger });
+  expect(logger).toMatchObject({ warnings: expected, details: [] });
 });
 
-describe('a decorator above the lock', () => {
-  it('that hides the lock does not keep it from what a factory made', async () => {
-    class Shop {
-      @Traced
-      @DistributedLock()
-      async buy() {
-        return currentLease()?.key;
-      }
-    }
-    const { app } = await boot({ providers: [{ provide: 'shop', useFactory: () => new Shop() }] });
-    expect(await app.get<Shop>('shop').buy()).toBe('Shop.buy-locks');
-  });
-
-  it('that hides the lock does not hide its mistakes: they end the boot', async () => {
-    @Injectable()
-    class Shop {
-      @Traced
-      @DistributedLock({ store: 'nowhere' })
-      async buy() {}
-    }
-    await expect(boot({ providers: [Shop] })).rejects.toThrow(/Shop\.buy: no store is registered under the name "nowhere"/);
-  });
-});
-
-it('a lock below another one that cannot be made ends the boot', async () => {
+it('a decorator that hides the lock below it does not keep it from what a factory made', async () => {
   class Shop {
-    @DistributedLock({ value: 'outer' })
+    @Traced
+    @DistributedLock()
+    async buy() {
+      return currentLease()?.key;
+    }
+  }
+  const { app } = await boot({ providers: [{ provide: 'shop', useFactory: () => new Shop() }] });
+  expect(await app.get<Shop>('shop').buy()).toBe('Shop.buy-locks');
+});
+
+it.each([
+  ['a decorator that hides it', Traced],
+  ['another one', DistributedLock({ value: 'outer' }) as MethodDecorator],
+])('a lock below %s that cannot be made ends the boot', async (_what, upper) => {
+  class Shop {
+    @upper
     @DistributedLock({ value: 'inner', store: 'nowhere' })
     async buy() {}
   }

@@ -3,22 +3,13 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { buildSync, type BuildOptions } from 'esbuild';
-import {
-  DistributedLock,
-  DistributedLockModule,
-  LockConfigError,
-  ReadLock,
-  Semaphore,
-  UnsupportedPrimitiveError,
-  WriteLock,
-  type DistributedLockModuleOptions,
-  type DistributedLockOptions,
-  type LockStore,
-} from 'nestjs-distributed-lock';
+import type { DistributedLockOptions, LockStore } from 'nestjs-distributed-lock';
+import { DistributedLock, DistributedLockModule, ReadLock, Semaphore, WriteLock } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { boot } from './boot.js';
 import { KINDS } from './kinds.js';
 import { Log } from './log.js';
+import { expectRefused } from './refusal.js';
 
 type Options = DistributedLockOptions & { policy?: 'readers' | 'writers' | 'fair' };
 type Decorate = (options: Options) => MethodDecorator;
@@ -39,7 +30,6 @@ function shopWith(first: MethodDecorator, second: MethodDecorator) {
   return Shop;
 }
 
-const errorOf = (booting: Promise<unknown>) => booting.then(String, (reason: unknown) => reason);
 const otherStore = (store = memoryStore(), namespace = '') =>
   DistributedLockModule.forRoot({ name: 'other', store, namespace, logger: false });
 
@@ -58,9 +48,7 @@ describe('one key as two kinds of lock', () => {
     ['parts by paramLock', stock({ paramLock: true }), read({ ...STOCK, paramLock: true }), /"stock-…-locks"/],
     ['parts by paths', stock({ paramLock: ['0'] }), semaphore({ ...STOCK, paramLock: ['0'] }), /"stock-…-locks"/],
   ])('is refused at boot: %s', async (_what, first, second, message) => {
-    const error = await errorOf(boot({ providers: [shopWith(first, second)] }, { namespace: '' }));
-    expect(error).toBeInstanceOf(LockConfigError);
-    expect(error).toHaveProperty('message', expect.stringMatching(message));
+    await expectRefused(boot({ providers: [shopWith(first, second)] }, { namespace: '' }), message);
   });
 
   it('is refused for two locks of one method that have the default key', async () => {
@@ -112,18 +100,16 @@ it.each(KINDS.slice(1))('a store without its kind of lock is refused at boot by 
   const { mutex } = memoryStore();
   const supports: LockStore['supports'] = (feature) => feature === 'mutex';
   const store: LockStore = { name: 'plain', requestTimeout: 100, mutex, supports, close: async () => undefined };
-  const error = await errorOf(boot({ providers: [Shop] }, { store }));
-  expect(error).toBeInstanceOf(UnsupportedPrimitiveError);
-  expect(error).toHaveProperty('message', expect.stringContaining(`${kind.name}() on Shop.buy: The plain store has no `));
+  await expect(boot({ providers: [Shop] }, { store })).rejects.toMatchObject({
+    name: 'UnsupportedPrimitiveError',
+    message: expect.stringContaining(`${kind.name}() on Shop.buy: The plain store has no `),
+  });
 });
 
-/** What an app warns about at its start. */
-async function warningsOf(
-  provider: (new () => unknown) | (new () => unknown)[],
-  options: Partial<DistributedLockModuleOptions> = {},
-): Promise<string[]> {
+/** What an app with two methods, locked so, warns about at its start. */
+async function warningsOf(first: MethodDecorator, second: MethodDecorator, defaults?: Options): Promise<string[]> {
   const logger = new Log();
-  await boot({ providers: [provider].flat() }, { logger, ...options });
+  await boot({ providers: [shopWith(first, second)] }, { logger, defaults });
   return logger.warnings;
 }
 
@@ -151,7 +137,7 @@ describe('methods that share a prefix and a value', () => {
       /@Semaphore\(\) on Shop\.two: "stock-locks" has permits 4 here, but 3 by @Semaphore\(\) on Shop\.one/,
     ],
   ])('are warned about once: %s', async (_what, first, second, message) => {
-    expect(await warningsOf(shopWith(first, second))).toEqual([expect.stringMatching(message)]);
+    expect(await warningsOf(first, second)).toEqual([expect.stringMatching(message)]);
   });
 
   it.each([
@@ -161,11 +147,11 @@ describe('methods that share a prefix and a value', () => {
     ['several of the same permits', semaphore(STOCK), semaphore({ ...STOCK, count: 2 })],
     ['other permits of another key', semaphore(STOCK), semaphore({ permits: 4, value: 'plate' })],
   ])('are not warned about with %s', async (_what, first, second) => {
-    expect(await warningsOf(shopWith(first, second))).toEqual([]);
+    expect(await warningsOf(first, second)).toEqual([]);
   });
 
   it('count the defaults of the module as their own options', async () => {
-    expect(await warningsOf(shopWith(stock({ fair: true }), stock({})), { defaults: { fair: true } })).toEqual([]);
+    expect(await warningsOf(stock({ fair: true }), stock({}), { fair: true })).toEqual([]);
   });
 });
 

@@ -6,14 +6,6 @@ import * as library from 'nestjs-distributed-lock';
 /** What the sources may import. */
 const modules: Record<string, unknown> = { 'nestjs-distributed-lock': library, rxjs };
 
-export interface Compiler {
-  readonly name: string;
-  /** To CommonJS, with the decorators of `experimentalDecorators` and metadata, and without a look at the types. */
-  readonly legacy: (source: string) => string;
-  /** To CommonJS, with the decorators of ECMAScript. */
-  readonly standard: (source: string) => string;
-}
-
 const transpile = (source: string, decorators: ts.CompilerOptions): string =>
   ts.transpileModule(source, {
     compilerOptions: { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.CommonJS, isolatedModules: true, ...decorators },
@@ -26,16 +18,17 @@ const swc = (source: string, transform: object): string =>
     module: { type: 'commonjs' },
   }).code;
 
-export const COMPILERS: readonly Compiler[] = [
+/** To CommonJS, without a look at the types: `legacy` with `experimentalDecorators` and metadata, `standard` with the decorators of ECMAScript. */
+export const COMPILERS = [
   {
     name: 'tsc',
-    legacy: (source) => transpile(source, { experimentalDecorators: true, emitDecoratorMetadata: true }),
-    standard: (source) => transpile(source, { experimentalDecorators: false }),
+    legacy: (source: string) => transpile(source, { experimentalDecorators: true, emitDecoratorMetadata: true }),
+    standard: (source: string) => transpile(source, { experimentalDecorators: false }),
   },
   {
     name: 'swc',
-    legacy: (source) => swc(source, { legacyDecorator: true, decoratorMetadata: true }),
-    standard: (source) => swc(source, { decoratorVersion: '2022-03' }),
+    legacy: (source: string) => swc(source, { legacyDecorator: true, decoratorMetadata: true }),
+    standard: (source: string) => swc(source, { decoratorVersion: '2022-03' }),
   },
 ];
 

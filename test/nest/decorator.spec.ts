@@ -2,10 +2,11 @@ import '../support/virtual-time.js';
 import { Injectable, SetMetadata } from '@nestjs/common';
 import { DiscoveryService } from '@nestjs/core';
 import { of } from 'rxjs';
-import { currentLease, DistributedLock, LockConfigError } from 'nestjs-distributed-lock';
+import { currentLease, DistributedLock } from 'nestjs-distributed-lock';
 import { begunByThen } from '../support/begun-by-then.js';
 import { eventually } from '../support/eventually.js';
 import { boot } from './boot.js';
+import { expectRefused } from './refusal.js';
 
 /** Hands out what a test puts in. */
 @Injectable()
@@ -28,11 +29,6 @@ async function bootPost(answer?: Post['answer']) {
   const post = Object.assign(booted.get(Post), answer && { answer });
   return { ...booted, post };
 }
-const outcomeOf = (call: Promise<unknown>) =>
-  call.then(
-    (value): Record<string, unknown> => ({ value }),
-    (error: unknown): Record<string, unknown> => ({ error }),
-  );
 
 describe('a method with @DistributedLock', () => {
   it('keeps its name, its length, its metadata and marks that other decorators leave on the function', () => {
@@ -64,13 +60,11 @@ describe('a method with @DistributedLock', () => {
   it('resolves to what the body returned and rejects with what it threw, as it is', async () => {
     const { post, isTaken } = await bootPost();
     for (const thing of things) {
+      post.answer = () => thing;
+      await expect(post.deliver()).resolves.toBe(thing);
       // eslint-disable-next-line @typescript-eslint/prefer-promise-reject-errors -- bodies do
-      for (const [kind, answer] of Object.entries({ value: () => thing, error: () => Promise.reject(thing) })) {
-        post.answer = answer;
-        const outcome = await outcomeOf(post.deliver());
-        expect(Object.keys(outcome)).toEqual([kind]);
-        expect(outcome[kind]).toBe(thing);
-      }
+      post.answer = () => Promise.reject(thing);
+      await expect(post.deliver()).rejects.toBe(thing);
     }
     expect(await isTaken('Post.deliver-locks')).toBe(false);
   });
@@ -82,7 +76,7 @@ describe('a method with @DistributedLock', () => {
     });
     const call = post.hand();
     expect(call).toBeInstanceOf(Promise);
-    expect((await outcomeOf(call)).error).toBe(error);
+    await expect(call).rejects.toBe(error);
     expect(await isTaken('Post.hand-locks')).toBe(false);
   });
 
@@ -102,9 +96,7 @@ describe('a method with @DistributedLock', () => {
     ['an async iterable', async function* () {}, /Post\.hand.*has run, and returned an async iterable.*returns: 'iterable'/],
   ])('rejects at the call where it returned %s and nothing had said so before', async (_what, answer, message) => {
     const { post, isTaken } = await bootPost(answer);
-    const { error } = await outcomeOf(post.hand());
-    expect(error).toBeInstanceOf(LockConfigError);
-    expect(error).toHaveProperty('message', expect.stringMatching(message));
+    await expectRefused(post.hand(), message);
     expect(await isTaken('Post.hand-locks')).toBe(false);
   });
 
@@ -173,9 +165,7 @@ describe('a method with @DistributedLock', () => {
     const { post, app } = await bootPost(body);
     // Once the boot is over, the app is not searched for an unknown instance.
     const search = jest.spyOn(app.get(DiscoveryService, { strict: false }), 'getProviders');
-    const { error } = await outcomeOf(call(post));
-    expect(error).toBeInstanceOf(LockConfigError);
-    expect(error).toHaveProperty('message', expect.stringMatching(message));
+    await expectRefused(call(post), message);
     expect([body.mock.calls, search.mock.calls]).toEqual([[], []]);
   });
 });

@@ -1,15 +1,5 @@
-import {
-  DistributedLock,
-  ReadLock,
-  Semaphore,
-  WriteLock,
-  type DistributedLockOptions,
-  type Lock,
-  type LockableMethod,
-  type LockDecorator,
-  type Locks,
-  type LockStore,
-} from 'nestjs-distributed-lock';
+import type { DistributedLockOptions, Lock, LockableMethod, LockDecorator, Locks, LockStore } from 'nestjs-distributed-lock';
+import { DistributedLock, ReadLock, Semaphore, WriteLock } from 'nestjs-distributed-lock';
 import type { LeaseDriver } from 'nestjs-distributed-lock/core';
 
 /** One of the decorators that lock. */

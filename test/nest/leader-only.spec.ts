@@ -46,11 +46,6 @@ describe('a method with @LeaderOnly', () => {
     expect(currentLease()).toBeUndefined();
   });
 
-  it('keeps its name, its length and its metadata', () => {
-    expect([Jobs.prototype.run.name, Jobs.prototype.watch.length]).toEqual(['run', 0]);
-    expect(Reflect.getMetadata('design:paramtypes', Jobs.prototype, 'run')).toEqual([Function]);
-  });
-
   const decorators = [LeaderOnly('jobs'), DistributedLock({ value: 'job' })] as MethodDecorator[];
   it.each([
     ['above', decorators, 'job-locks'],

@@ -81,25 +81,23 @@ describe('a term that is lost', () => {
   });
 });
 
-describe('a leader that closes', () => {
-  it('steps down, lets its methods end undisturbed, and is succeeded after them; nobody leaves anything behind', async () => {
-    const { app, store, jobs, call } = await working();
-    const [standby, third] = [await bootJobs(store), await bootJobs(store)];
-    await eventually(() => expect(candidatesAt(store)).toEqual([KEY, KEY, KEY]));
-    await third.app.close();
-    expect(candidatesAt(store)).toEqual([KEY, KEY]);
-    let isClosed = false;
-    const closing = app.close().then(() => (isClosed = true));
-    await eventually(async () => (await jobs.run()) === undefined);
-    expect([jobs.lease?.signal.aborted, await standby.jobs.run(), isClosed]).toEqual([false, undefined, false]);
-    jobs.gate.open();
-    expect(await call).toBe('worked and ran');
-    await closing;
-    await leads(standby.jobs);
-    expect(await jobs.run()).toBeUndefined();
-    await standby.app.close();
-    expect(candidatesAt(store)).toEqual([]);
-  });
+it('a leader that closes steps down, lets its methods end undisturbed, and is succeeded after them; nobody leaves anything behind', async () => {
+  const { app, store, jobs, call } = await working();
+  const [standby, third] = [await bootJobs(store), await bootJobs(store)];
+  await eventually(() => expect(candidatesAt(store)).toEqual([KEY, KEY, KEY]));
+  await third.app.close();
+  expect(candidatesAt(store)).toEqual([KEY, KEY]);
+  let isClosed = false;
+  const closing = app.close().then(() => (isClosed = true));
+  await eventually(async () => (await jobs.run()) === undefined);
+  expect([jobs.lease?.signal.aborted, await standby.jobs.run(), isClosed]).toEqual([false, undefined, false]);
+  jobs.gate.open();
+  expect(await call).toBe('worked and ran');
+  await closing;
+  await leads(standby.jobs);
+  expect(await jobs.run()).toBeUndefined();
+  await standby.app.close();
+  expect(candidatesAt(store)).toEqual([]);
 });
 
 it('a standby stops listening on the first turn after its event loop stood still for longer than its lease', async () => {

@@ -98,24 +98,13 @@ function partsOf(value: object): unknown[] {
   return kindOf(value) === '[object ArrayBuffer]' ? [Buffer.from(value as ArrayBuffer).toString('hex')] : Object.entries(value);
 }
 
-/** Shuffles, the same way for the same seed. */
-function shuffler(seed: number): <T>(entries: T[]) => T[] {
-  let state = seed;
-  const next = () => (state = (state * 1_103_515_245 + 12_345) % 2_147_483_648);
-  return (entries) =>
-    entries
-      .map((entry) => ({ entry, at: next() }))
-      .sort((a, b) => a.at - b.at)
-      .map(({ entry }) => entry);
-}
-
 const args = fc.array(value, { maxLength: 3 });
 
 describe('digestArguments', () => {
   it('does not depend on the order of properties, map entries and set entries', () => {
     fc.assert(
-      fc.property(args, fc.nat(), (original, seed) => {
-        expect(all(rebuild(original, { order: shuffler(seed) }) as unknown[])).toBe(all(original));
+      fc.property(args, (original) => {
+        expect(all(rebuild(original, { order: (entries) => entries.toReversed() }) as unknown[])).toBe(all(original));
       }),
       { numRuns: 300 },
     );
@@ -153,24 +142,22 @@ describe('digestArguments', () => {
   });
 });
 
-describe('encodeKeyParts', () => {
-  const part = fc.oneof(
-    fc.string({ unit: fc.constantFrom('-', '%', '2', 'D', '{', '}', 'a', ' ', 'ö', '\u{1f512}'), maxLength: 3 }),
-    fc.string({ unit: 'binary', maxLength: 5 }),
-    fc.integer({ min: -2, max: 2 }),
-    fc.double({ noNaN: true, noDefaultInfinity: true }),
-    fc.bigInt(),
-  );
-  const parts = fc.array(part, { minLength: 1, maxLength: 4 }).filter((list) => list.some((item) => item !== ''));
+const part = fc.oneof(
+  fc.string({ unit: fc.constantFrom('-', '%', '2', 'D', '{', '}', 'a', ' ', 'ö', '\u{1f512}'), maxLength: 3 }),
+  fc.string({ unit: 'binary', maxLength: 5 }),
+  fc.constantFrom(-2, -1, -0, 0, 1, 2),
+  fc.double({ noNaN: true, noDefaultInfinity: true }),
+  fc.bigInt(),
+);
+const parts = fc.array(part, { minLength: 1, maxLength: 4 }).filter((list) => list.some((item) => item !== ''));
 
-  it('can be read back, so no two lists share a text, and leaves nothing that a key may not hold: no brace, control character or blank', () => {
-    fc.assert(
-      fc.property(parts, (list) => {
-        const text = encodeKeyParts(list);
-        expect(text).toMatch(/^[\w.!~*'()%-]+$/);
-        expect(text.split('-').map(decodeURIComponent)).toEqual(list.map(String));
-      }),
-      { numRuns: 500 },
-    );
-  });
+it('what encodeKeyParts makes can be read back, so no two lists share a text, and leaves nothing that a key may not hold: no brace, control character or blank', () => {
+  fc.assert(
+    fc.property(parts, (list) => {
+      const text = encodeKeyParts(list);
+      expect(text).toMatch(/^[\w.!~*'()%-]+$/);
+      expect(text.split('-').map(decodeURIComponent)).toEqual(list.map(String));
+    }),
+    { numRuns: 500 },
+  );
 });

@@ -1,14 +1,6 @@
 import '../support/virtual-time.js';
-import {
-  Inject,
-  Injectable,
-  Logger,
-  Module,
-  type CallHandler,
-  type DynamicModule,
-  type ExecutionContext,
-  type NestInterceptor,
-} from '@nestjs/common';
+import type { CallHandler, DynamicModule, ExecutionContext, NestInterceptor } from '@nestjs/common';
+import { Inject, Injectable, Logger, Module } from '@nestjs/common';
 import { ModulesContainer, Reflector } from '@nestjs/core';
 import { Test } from '@nestjs/testing';
 import { EMPTY, from, lastValueFrom, map, Observable, of, throwError, toArray } from 'rxjs';
@@ -23,7 +15,6 @@ import {
   type DistributedLockOptionsFactory,
   type LockLogger,
 } from 'nestjs-distributed-lock';
-import { locksToken } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { LockRegistry } from '../../lib/nest/lock-registry.js';
 import { boot, isTaken, start, type Booted } from './boot.js';
@@ -73,12 +64,6 @@ describe('DistributedLockModule', () => {
     const imports = [ConfigModule, forRootAsync({ imports: [ConfigModule], useExisting: Config })];
     const app = await start(Test.createTestingModule({ imports }));
     expect(app.get(Locks).store).toBe(app.get(Config, { strict: false }).store);
-  });
-
-  it('provides Locks', async () => {
-    const { get, locks, app } = await boot({ providers: [Stock] });
-    expect(locks).toBeInstanceOf(Locks);
-    expect([get(Stock).locks, app.get(locksToken())]).toEqual([locks, locks]);
   });
 
   it('holds several stores under several names', async () => {

@@ -2,23 +2,14 @@
 import '../support/virtual-time.js';
 import { Test } from '@nestjs/testing';
 import { from, lastValueFrom, of } from 'rxjs';
-import {
-  currentLease,
-  DistributedLock,
-  DistributedLockModule,
-  LockConfigError,
-  Locks,
-  LockTimeoutError,
-  StoreError,
-  type DistributedLockModuleOptions,
-  type DistributedLockOptions,
-  type TimeoutContext,
-} from 'nestjs-distributed-lock';
+import type { DistributedLockModuleOptions, DistributedLockOptions, TimeoutContext } from 'nestjs-distributed-lock';
+import { currentLease, DistributedLock, DistributedLockModule, Locks, LockTimeoutError, StoreError } from 'nestjs-distributed-lock';
 import { locksToken } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { KeyLock } from '../../lib/primitives/key-lock.js';
 import { Gate } from '../support/gate.js';
 import { boot, isTaken, start } from './boot.js';
+import { expectRefused } from './refusal.js';
 
 const KEY = 'job-locks';
 const LONG = 60_000;
@@ -180,12 +171,9 @@ describe('an app boots', () => {
   const NAMES =
     'keyTimeout retryCount retryInterval waitTimeout minHold maxHold reentrant fair renew label onTimeout onLost prefix value store key paramLock returns';
   it.each<[string, DistributedLockOptions]>([
-    ['no option', {}],
     ['options that are undefined', Object.fromEntries(NAMES.split(' ').map((name) => [name, undefined]))],
     ['the least values', { keyTimeout: 10, retryCount: 0, retryInterval: 1, waitTimeout: 0, minHold: 0, maxHold: 1 }],
-    ['an endless waitTimeout', { waitTimeout: Infinity }],
     ['the longest key', { value: 'x'.repeat(512 - '-locks'.length) }],
-    ['a hash tag', { value: 'order:{42}' }],
     ['a key and no paramLock', { key: () => 'a', paramLock: false }],
   ])('with %s', async (_what, options) => {
     await bootShop(options);
@@ -194,18 +182,12 @@ describe('an app boots', () => {
   it.each<[string, DistributedLockOptions, Partial<DistributedLockModuleOptions>]>([
     ['is empty without a prefix', { value: '' }, {}],
     ['is empty with the defaults', { value: '' }, { defaults: { prefix: '' } }],
-    ['is too long', { value: 'x'.repeat(507) }, {}],
     ['is too long with its prefix', { prefix: 'x'.repeat(256), value: 'x'.repeat(256) }, {}],
     ['is too long with the namespace', { value: 'x'.repeat(500) }, { namespace: 'test:abc' }],
-    ['has a control character', { prefix: '\x7f' }, {}],
     ['has a control character before parts', { value: 'a\n', paramLock: true }, {}],
     ['has a stray brace before parts', { prefix: 'a{', value: 'b', key: () => 5 }, {}],
-    ['has a stray brace', { value: 'a}b' }, {}],
-    ['has a second hash tag in the namespace', { value: '{a}' }, { namespace: '{eu}:' }],
   ])('not with a key that %s', async (_what, options, moduleOptions) => {
-    const error: unknown = await bootShop(options, moduleOptions).catch((reason: unknown) => reason);
-    expect(error).toBeInstanceOf(LockConfigError);
-    expect(error).toHaveProperty('message', expect.stringMatching(/@DistributedLock\(\) on Shop\.buy: .*\bkey\b/));
+    await expectRefused(bootShop(options, moduleOptions), /@DistributedLock\(\) on Shop\.buy: .*\bkey\b/);
   });
 
   it('not with a minHold that is longer than the maxHold of its defaults', async () => {

@@ -10,3 +10,7 @@ export function refusalOf(act: () => unknown): string {
   }
   throw new Error('was not refused');
 }
+
+/** The promise rejects with the message by which a mistake in the program is refused. */
+export const expectRefused = (call: unknown, message: RegExp | string) =>
+  expect(call).rejects.toMatchObject({ name: 'LockConfigError', message: expect.stringMatching(message) });

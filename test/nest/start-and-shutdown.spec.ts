@@ -1,15 +1,8 @@
 import { Controller, Get, HttpStatus, Inject, Injectable, Logger, Module, type INestApplicationContext } from '@nestjs/common';
 import { APP_FILTER, NestFactory } from '@nestjs/core';
 import type { Server } from 'node:http';
-import {
-  DistributedLock,
-  DistributedLockModule,
-  LockExceptionFilter,
-  Locks,
-  LockTimeoutError,
-  StoreError,
-  type DistributedLockModuleOptions,
-} from 'nestjs-distributed-lock';
+import type { DistributedLockModuleOptions } from 'nestjs-distributed-lock';
+import { DistributedLock, DistributedLockModule, LockExceptionFilter, Locks, LockTimeoutError, StoreError } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { eventually } from '../support/eventually.js';
@@ -78,13 +71,10 @@ describe('an app that starts', () => {
 
   it('does not start with failFast on a replica, which answers and gives no locks', async () => {
     await setting.redis.replicaof('127.0.0.1', 1);
-    try {
-      const { lines, error } = await start({ store: here(), failFast: true });
-      expect(error).toMatchObject({ name: 'StoreError', isRefusal: true });
-      expect(lines).toEqual([expect.stringMatching(/^warn Redis refuses requests: It is a replica: use the address of the master/)]);
-    } finally {
-      await setting.redis.replicaof('NO', 'ONE');
-    }
+    setting.finally(() => setting.redis.replicaof('NO', 'ONE'));
+    const { lines, error } = await start({ store: here(), failFast: true });
+    expect(error).toMatchObject({ name: 'StoreError', isRefusal: true });
+    expect(lines).toEqual([expect.stringMatching(/^warn Redis refuses requests: It is a replica: use the address of the master/)]);
   });
 
   it('starts with failFast when all stores answer', async () => {
@@ -127,56 +117,52 @@ class JobController {
   }
 }
 
-describe('an app that closes', () => {
-  it('answers 503 to requests that wait, and lets those in flight end with free keys and nested calls', async () => {
-    const providers = [Jobs, { provide: APP_FILTER, useClass: LockExceptionFilter }];
-    const { app, get } = await boot({ controllers: [JobController], providers }, { store: here() });
-    const jobs = get(Jobs);
-    const url = await listen(app);
-    (app.getHttpServer() as Server).keepAliveTimeout = 10; // a closing server waits for idle connections too
-    const ask = async (path: string) => {
-      const response = await fetch(`${url}/${path}`);
-      return { status: response.status, retryAfter: response.headers.get('retry-after'), body: await response.json() };
-    };
-    const holding = ask('run');
-    const working = ask('parts');
-    await eventually(() => jobs.gate.arrived === 2);
-    let refused: unknown;
-    void ask('run').then((answer) => (refused = answer));
-    await eventually(() => get(JobController).requests === 2);
-    const closing = app.close();
-    await eventually(() => refused !== undefined).finally(() => jobs.gate.open());
-    expect(refused).toMatchObject({ status: 503, retryAfter: expect.any(String), body: { code: 'LOCK_ABORTED' } });
-    expect(await working).toMatchObject({ status: 200, body: { parts: ['a', 'again b'] } });
-    expect(await holding).toMatchObject({ status: 200, body: { run: 'done' } });
-    await closing;
-    // Fencing tokens stay.
-    expect((await setting.redis.keys('*')).filter((key) => !key.endsWith(':fence'))).toEqual([]);
-  });
+it('an app that closes answers 503 to requests that wait, and lets those in flight end with free keys and nested calls', async () => {
+  const providers = [Jobs, { provide: APP_FILTER, useClass: LockExceptionFilter }];
+  const { app, get } = await boot({ controllers: [JobController], providers }, { store: here() });
+  const jobs = get(Jobs);
+  const url = await listen(app);
+  (app.getHttpServer() as Server).keepAliveTimeout = 10; // a closing server waits for idle connections too
+  const ask = async (path: string) => {
+    const response = await fetch(`${url}/${path}`);
+    return { status: response.status, retryAfter: response.headers.get('retry-after'), body: await response.json() };
+  };
+  const holding = ask('run');
+  const working = ask('parts');
+  await eventually(() => jobs.gate.arrived === 2);
+  let refused: unknown;
+  void ask('run').then((answer) => (refused = answer));
+  await eventually(() => get(JobController).requests === 2);
+  const closing = app.close();
+  await eventually(() => refused !== undefined).finally(() => jobs.gate.open());
+  expect(refused).toMatchObject({ status: 503, retryAfter: expect.any(String), body: { code: 'LOCK_ABORTED' } });
+  expect(await working).toMatchObject({ status: 200, body: { parts: ['a', 'again b'] } });
+  expect(await holding).toMatchObject({ status: 200, body: { run: 'done' } });
+  await closing;
+  // Fencing tokens stay.
+  expect((await setting.redis.keys('*')).filter((key) => !key.endsWith(':fence'))).toEqual([]);
 });
 
-describe('an app without the exception filter', () => {
-  @Controller()
-  class ShopController {
-    @Get()
-    @DistributedLock({ value: 'stock', waitTimeout: 0 })
-    async reduce(): Promise<string> {
-      return 'sold';
-    }
+@Controller()
+class ShopController {
+  @Get()
+  @DistributedLock({ value: 'stock', waitTimeout: 0 })
+  async reduce(): Promise<string> {
+    return 'sold';
   }
+}
 
-  it.each([
-    ['a timeout', LockTimeoutError],
-    ['an outage', StoreError],
-  ])('answers 500 to %s, whose error names class and method', async (_what, type) => {
-    const store = memoryStore();
-    const { app, locks } = await boot({ controllers: [ShopController] }, { store });
-    await locks.acquire('stock-locks', { keyTimeout: 60_000 });
-    if (type === StoreError) store.mutex.acquire = () => Promise.reject(new StoreError('The store is away.', { transient: true }));
-    const logged: string[] = [];
-    app.useLogger({ log() {}, warn() {}, error: (error: Error) => void logged.push(`${error.stack}`) });
-    const response = await fetch(await listen(app));
-    expect(response.status).toBe(HttpStatus.INTERNAL_SERVER_ERROR);
-    expect(logged).toEqual([expect.stringMatching(`^(Error|${type.name}): ShopController\\.reduce: `)]);
-  });
+it.each([
+  ['a timeout', LockTimeoutError],
+  ['an outage', StoreError],
+])('an app without the exception filter answers 500 to %s, whose error names class and method', async (_what, type) => {
+  const store = memoryStore();
+  const { app, locks } = await boot({ controllers: [ShopController] }, { store });
+  await locks.acquire('stock-locks', { keyTimeout: 60_000 });
+  if (type === StoreError) store.mutex.acquire = () => Promise.reject(new StoreError('The store is away.', { transient: true }));
+  const logged: string[] = [];
+  app.useLogger({ log() {}, warn() {}, error: (error: Error) => void logged.push(`${error.stack}`) });
+  const response = await fetch(await listen(app));
+  expect(response.status).toBe(HttpStatus.INTERNAL_SERVER_ERROR);
+  expect(logged).toEqual([expect.stringMatching(`^(Error|${type.name}): ShopController\\.reduce: `)]);
 });

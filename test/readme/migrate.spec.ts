@@ -3,37 +3,18 @@ import { Redlock as Sesamecare } from '@sesamecare-oss/redlock';
 import { Test } from '@nestjs/testing';
 import { E_ALREADY_LOCKED, Mutex as LocalMutex, Semaphore as LocalSemaphore, tryAcquire } from 'async-mutex';
 import type { RedisOptions } from 'ioredis';
-import { DistributedLockModule, Locks } from 'nestjs-distributed-lock';
+import { DistributedLockModule } from 'nestjs-distributed-lock';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { Mutex, Semaphore } from 'redis-semaphore';
 import Redlock from 'redlock';
 import { rejection } from '../support/rejection.js';
-import { startRedis, type RedisServer } from '../support/redis-server.js';
+import { useRedis } from '../stores/redis/setting.js';
 import { ReportService } from './shedlock.js';
 
 const LONG = { keyTimeout: 60_000, waitTimeout: 60_000 };
-const ends: (() => unknown)[] = [];
-let server: RedisServer;
-beforeAll(async () => {
-  server = await startRedis();
-});
-afterAll(() => server.stop());
-afterEach(async () => {
-  for (const end of ends.splice(0).reverse()) await end();
-  await server.client().flushall();
-});
-
-function client(options: RedisOptions = {}) {
-  const redis = server.client(options);
-  ends.push(() => redis.disconnect());
-  return redis;
-}
-
-function locksOn(options: RedisOptions = {}): Locks {
-  const locks = new Locks(redisStore({ client: client(options), requestTimeout: 5_000 }), { logger: false });
-  ends.push(() => locks.close());
-  return locks;
-}
+const setting = useRedis();
+const { client } = setting;
+const locksOn = (options?: RedisOptions) => setting.locks({ client: client(options), requestTimeout: 5_000 });
 
 describe('docs/migrating.md, from redis-semaphore', () => {
   const old = () => new Mutex(client(), 'order:42', { acquireAttemptsLimit: 1, lockTimeout: 60_000 });
@@ -126,19 +107,16 @@ describe('docs/migrating.md, from async-mutex', () => {
   });
 });
 
-describe('docs/migrating.md, from shedlock', () => {
+it('docs/migrating.md, from shedlock: one of two instances runs, the other skips, and the key is kept for minHold', async () => {
   const instance = async () => {
     const store = redisStore({ client: client(), requestTimeout: 5_000 });
     const imports = [DistributedLockModule.forRoot({ store, logger: false })];
     const app = await Test.createTestingModule({ imports, providers: [ReportService] }).compile();
-    ends.push(() => app.close());
+    setting.finally(() => app.close());
     return app.get(ReportService);
   };
-
-  it('one of two instances runs, the other skips, and the key is kept for minHold', async () => {
-    const [one, other] = [await instance(), await instance()];
-    expect((await Promise.all([one.report(), other.report()])).sort()).toEqual(['the report', undefined]);
-    expect(await other.report()).toBeUndefined();
-    expect(await client().pttl('report-locks')).toBeGreaterThan(800_000);
-  });
+  const [one, other] = [await instance(), await instance()];
+  expect((await Promise.all([one.report(), other.report()])).sort()).toEqual(['the report', undefined]);
+  expect(await other.report()).toBeUndefined();
+  expect(await client().pttl('report-locks')).toBeGreaterThan(800_000);
 });

@@ -58,24 +58,22 @@ it('never oversells on two instances, and locks by a readable key', async () => 
   for (const app of apps) await app.close();
 });
 
-describe('docs/keys.md', () => {
-  it('the classic recipe keeps a locked method out, and is kept out by one', async () => {
-    const { redis } = setting;
-    const imports = [DistributedLockModule.forRoot({ store: redisStore({ url: setting.url }), logger: false })];
-    const app = await Test.createTestingModule({ imports, providers: [OrderService] }).compile();
-    const ship = () => app.get(OrderService).ship({ id: 42, customer: { id: 'C-1' } });
-    expect(await classicLock(redis, 'me')).toBe(true);
-    await expect(ship()).rejects.toThrow(LockTimeoutError);
-    expect(await classicUnlock(redis, 'me')).toBe(true);
-    await expect(ship()).resolves.toBe('42 is on its way');
+it('docs/keys.md: the classic recipe keeps a locked method out, and is kept out by one', async () => {
+  const { redis } = setting;
+  const imports = [DistributedLockModule.forRoot({ store: redisStore({ url: setting.url }), logger: false })];
+  const app = await Test.createTestingModule({ imports, providers: [OrderService] }).compile();
+  const ship = () => app.get(OrderService).ship({ id: 42, customer: { id: 'C-1' } });
+  expect(await classicLock(redis, 'me')).toBe(true);
+  await expect(ship()).rejects.toThrow(LockTimeoutError);
+  expect(await classicUnlock(redis, 'me')).toBe(true);
+  await expect(ship()).resolves.toBe('42 is on its way');
 
-    const lease = await app.get(Locks).acquire('shop-order-42-locks');
-    expect(await classicLock(redis, 'me')).toBe(false);
-    expect(await classicUnlock(redis, 'me')).toBe(false);
-    expect(await lease.release()).toBe(true);
-    expect(await classicLock(redis, 'me')).toBe(true);
-    await app.close();
-  });
+  const lease = await app.get(Locks).acquire('shop-order-42-locks');
+  expect(await classicLock(redis, 'me')).toBe(false);
+  expect(await classicUnlock(redis, 'me')).toBe(false);
+  expect(await lease.release()).toBe(true);
+  expect(await classicLock(redis, 'me')).toBe(true);
+  await app.close();
 });
 
 it('the module takes its options from a factory', async () => {

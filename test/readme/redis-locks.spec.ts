@@ -115,21 +115,9 @@ describe('a mutex', () => {
   });
 });
 
-const ends: (() => unknown)[] = [];
-afterEach(async () => {
-  for (const end of ends.splice(0).reverse()) await end();
-});
-
-/** Another process, as far as the locks are concerned. */
-function openLocks(): Locks {
-  const locks = new Locks(redisStore({ url: setting.url }), { logger: false });
-  ends.push(() => locks.close());
-  return locks;
-}
-
 describe('a count-down latch', () => {
   const loaded: string[] = [];
-  const instance = () => new NightlyImport(openLocks(), async (part) => void loaded.push(part));
+  const instance = () => new NightlyImport(setting.locks({ url: setting.url }), async (part) => void loaded.push(part));
   beforeEach(() => loaded.splice(0));
 
   it('reports when all parts are in, wherever they were loaded', async () => {
@@ -162,39 +150,33 @@ describe('a count-down latch', () => {
   });
 });
 
-describe('a leader election', () => {
-  const relays: Relay[] = [];
-  afterEach(() => Promise.all(relays.splice(0).map(({ locks }) => locks.close())));
-
+it('a leader election runs a relay on one instance, and by the next one as soon as that one resigns', async () => {
   const sent: [string, number][] = [];
   const channel: Channel = { send: async (message, token) => void sent.push([message, token]) };
   const start = (outbox: string[], log: string[]) => {
     const relay = new Relay(channel, outbox);
-    relays.push(relay);
+    setting.finally(() => relay.locks.close());
     watch(relay, (line) => log.push(line));
     return { relay, running: relay.run() };
   };
-
-  it('runs a relay on one instance, and by the next one as soon as that one resigns', async () => {
-    const [outbox, log] = [['first'], [] as string[]];
-    const a = start(outbox, log);
-    await eventually(() => sent.length === 1);
-    const b = start(outbox, log);
-    expect(await status(a.relay)).toBe('leader');
-    expect(await status(b.relay)).toMatch(/^standby of \S+ since \d{4}-\d\d-\d\dT/);
-    await a.relay.election.resign();
-    await a.relay.locks.close();
-    await a.running;
-    outbox.push('second');
-    await eventually(() => sent.length === 2);
-    expect(sent.map(([message]) => message)).toEqual(['first', 'second']);
-    const [first, second] = sent.map(([, token]) => token);
-    expect(second).toBeGreaterThan(first!);
-    expect(log).toEqual([`leads with token ${first}`, 'is not the leader any more', `leads with token ${second}`]);
-    await b.relay.election.resign();
-    await b.running;
-    expect(await status(b.relay)).toBe('nobody leads');
-  });
+  const [outbox, log] = [['first'], [] as string[]];
+  const a = start(outbox, log);
+  await eventually(() => sent.length === 1);
+  const b = start(outbox, log);
+  expect(await status(a.relay)).toBe('leader');
+  expect(await status(b.relay)).toMatch(/^standby of \S+ since \d{4}-\d\d-\d\dT/);
+  await a.relay.election.resign();
+  await a.relay.locks.close();
+  await a.running;
+  outbox.push('second');
+  await eventually(() => sent.length === 2);
+  expect(sent.map(([message]) => message)).toEqual(['first', 'second']);
+  const [first, second] = sent.map(([, token]) => token);
+  expect(second).toBeGreaterThan(first!);
+  expect(log).toEqual([`leads with token ${first}`, 'is not the leader any more', `leads with token ${second}`]);
+  await b.relay.election.resign();
+  await b.running;
+  expect(await status(b.relay)).toBe('nobody leads');
 });
 
 let app: TestingModule | undefined;

@@ -53,13 +53,6 @@ it('a job waits for one to two seconds, and then it is for the queue to try it a
   expect(waited).toBeLessThanOrEqual(2_000);
 });
 
-it('a batch waits until it has the key', async () => {
-  const calls = shifts.map((shift) => shift.closeBooks());
-  await eventually(() => gate.arrived === 1 && waiting === 1);
-  gate.open();
-  await expect(Promise.all(calls)).resolves.toEqual(['close books', 'close books']);
-});
-
 it('buyers of tickets are served in the order in which they came, on whichever instance', async () => {
   const buyers = ['Ada', 'Ben', 'Cleo', 'Dora', 'Emil'];
   const calls = [];

@@ -33,12 +33,6 @@ export class NightShift {
   }
   // #endregion
 
-  /** Waits until it gets the lock. Only a shutdown of the app ends the wait. */
-  @DistributedLock({ value: 'ledger', keyTimeout: 10_000, waitTimeout: Infinity })
-  async closeBooks(): Promise<string> {
-    return this.work.do('close books');
-  }
-
   // #region fair
   /** Buyers are served in order of arrival, whichever instance they use. */
   @DistributedLock({ value: 'tickets', keyTimeout: 10_000, waitTimeout: 60_000, fair: true })

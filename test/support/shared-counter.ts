@@ -4,11 +4,11 @@ export class SharedCounter {
   overlaps = 0;
   private inside = 0;
 
-  async increment(): Promise<void> {
+  async increment(): Promise<number> {
     if (++this.inside > 1) this.overlaps++;
     const seen = this.value;
     await new Promise((resolve) => setTimeout(resolve, 1));
     this.inside--;
-    this.value = seen + 1;
+    return (this.value = seen + 1);
   }
 }

@@ -31,14 +31,8 @@ export async function openWorkshop(nest = 12): Promise<Workshop> {
 
 async function installPackages(workshop: Workshop, nest: number): Promise<void> {
   const ofNest = ['cli', 'common', 'core', 'platform-express', 'schematics', 'testing'].map((name) => `@nestjs/${name}@^${nest}`);
-  const others = [
-    'reflect-metadata',
-    'rxjs',
-    'ioredis',
-    nest < 12 ? 'typescript@~5.9' : 'typescript@~6.0',
-    '@types/node@22',
-    '@types/jest@30',
-  ];
+  const typescript = nest < 12 ? 'typescript@~5.9' : 'typescript@~6.0';
+  const others = ['reflect-metadata', 'rxjs', 'ioredis', typescript, '@types/node@22', '@types/jest@30'];
   writeFileSync(join(workshop.folder, 'package.json'), '{"private":true}');
   await workshop.run('npm', ['install', '--no-audit', '--no-fund', '--ignore-scripts', ...ofNest, ...others]);
   // An ESM app of Nest names the types of vitest in tsconfig.json. Its tests are not run here.
@@ -61,12 +55,7 @@ async function unpackLibrary(workshop: Workshop, target: string): Promise<void> 
 }
 
 async function run(command: string, args: string[], cwd: string, env: NodeJS.ProcessEnv): Promise<string> {
-  const options = {
-    cwd,
-    env: { ...process.env, CI: 'true', ...env },
-    maxBuffer: 2 ** 24,
-  };
-  const child = execute(command, args, options);
+  const child = execute(command, args, { cwd, env: { ...process.env, CI: 'true', ...env }, maxBuffer: 2 ** 24 });
   child.child.stdin?.end();
   try {
     const { stdout, stderr } = await child;

@@ -314,6 +314,8 @@ export const right: DistributedLockOptions[] = [
 export const wrong: DistributedLockOptions[] = [
   // @ts-expect-error a number
   { fair: 1 },
+  // @ts-expect-error a text
+  { keyTimeout: '10s' },
   // @ts-expect-error another word
   { onTimeout: 'ignore' },
   // @ts-expect-error it is given an object

@@ -69,6 +69,8 @@ export const wrong: [ReadWriteDecoratorOptions[], SemaphoreDecoratorOptions[], L
     { value: 'jobs' },
     // @ts-expect-error it is always to skip
     { onTimeout: 'throw' },
+    // @ts-expect-error nor does it wait
+    { waitTimeout: 5 },
   ],
   // @ts-expect-error no default of all methods
   { store: {} as LockStore, defaults: { permits: 5 } },

@@ -1,5 +1,5 @@
 // Never run: `tsc` checks it, where each `@ts-expect-error` must stand above an error.
-import { currentLease, Locks, type Lease, type Lock, type ReadWriteLock } from 'nestjs-distributed-lock/core';
+import { currentLease, Locks, type Lease, type Lock, type ReadWriteLock, type UsingOptions } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 
 type Same<A, B> = (<T>() => T extends A ? 1 : 2) extends <T>() => T extends B ? 1 : 2 ? true : false;
@@ -11,6 +11,8 @@ function expectType<Expected>() {
 const locks = new Locks(memoryStore());
 const mutex = locks.mutex('key');
 const five = async () => 5;
+declare const choice: 'skip' | 'throw';
+declare const options: UsingOptions;
 
 const permit: Lock = locks.semaphore('a', { permits: 2 });
 const { read, write }: ReadWriteLock = locks.readWriteLock('b');
@@ -29,6 +31,8 @@ export const results = [
   ),
   expectType<number>()(locks.using('key', five, { onTimeout: 'throw', onLost: 'ignore' }), true),
   expectType<number | undefined>()(locks.using('key', five, { onTimeout: 'skip' }), true),
+  expectType<number | undefined>()(locks.using('key', five, { onTimeout: choice }), true),
+  expectType<unknown>()(locks.using('key', five, options), true),
   expectType<number | string>()(locks.using('key', five, { onTimeout: () => 'late' }), true),
   expectType<number | string>()(mutex.using(five, { onTimeout: async ({ key }) => key }), true),
   expectType<number>()(
