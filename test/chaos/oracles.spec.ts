@@ -222,6 +222,14 @@ describe('early loss', () => {
       story.grant(0, id, { remaining });
       story.add(at, { e: 'signal', id, reason: 'LockLostError: …' });
     };
+  const releasesInVain =
+    (...remaining: number[]): Tell =>
+    (story) => {
+      const id = story.ask(-1);
+      const leases = remaining.map((ms, i) => ({ key: 'ab'[i]!, token: 1, owner: id, remaining: ms }));
+      story.add(0, { e: 'granted', id, leases });
+      story.add(10, { e: 'releasing', id }).add(11, { e: 'released', id, ours: false });
+    };
   const emptied = (at: number) => all(fault(EMPTIED, 'restart', at), lose(at + 1_000, 6_000, { keyTimeout: 6_000 }));
 
   judges(earlyLoss, [
@@ -236,25 +244,8 @@ describe('early loss', () => {
     ['before an operator took it away', all(lose(500, 1_000), force(501, 600)), 1],
     ['because a member of a quorum forgot it before its first renewal', emptied(1_000), 0],
     ['because a member of a quorum forgot it later', emptied(4_000), 1],
-    [
-      'because its release was answered so',
-      (story) => {
-        const id = story.ask(-1);
-        story.grant(0, id);
-        story.add(10, { e: 'releasing', id }).add(11, { e: 'released', id, ours: false });
-      },
-      1,
-    ],
-    [
-      'because another lease, taken together with it, was over before',
-      (story) => {
-        const id = story.ask(-1);
-        const lease = { key: 'a', token: 1, owner: id, remaining: 200 };
-        story.add(0, { e: 'granted', id, leases: [lease, { ...lease, key: 'b', remaining: 0 }] });
-        story.add(10, { e: 'releasing', id }).add(11, { e: 'released', id, ours: false });
-      },
-      0,
-    ],
+    ['because its release was answered so', releasesInVain(1_000), 1],
+    ['because another lease, taken together with it, was over before', releasesInVain(200, 0), 0],
   ]);
 });
 

@@ -4,7 +4,7 @@ import type { Kind } from './history/entry.js';
 import { prove } from './prove.js';
 import { HELP, readFlags, type Flags } from './run/flags.js';
 import { run, type RunOptions } from './run/run.js';
-import { CI_SCENES, eachGroup, scenesOf } from './run/scenes.js';
+import { CI_SCENES, scenesOf } from './run/scenes.js';
 import { summarize, tellSummaries, type Summary } from './run/summary.js';
 import { tellFailure, tellSuccess } from './run/tell.js';
 import { stores } from './stores.js';
@@ -45,7 +45,7 @@ function runsOf({ seed, minutes, kinds, groups, stores: names, workers, each, ci
   if (ci) return CI_SCENES.filter(({ store }) => names?.includes(store) ?? true).map(options);
   const scenes = (names ?? ['redis']).flatMap((store) => {
     const possible = groups.filter((group) => stores[store]!.groups.includes(group));
-    return (each ? eachGroup(possible) : scenesOf(possible)).map((scene) => ({ store, ...scene }));
+    return scenesOf(possible, each).map((scene) => ({ store, ...scene }));
   });
   const shares = scenes.reduce((sum, { share }) => sum + share, 0);
   return scenes.map(({ share, ...scene }) => options({ ...scene, length: Math.round((minutes * 60_000 * share) / shares) }));

@@ -66,14 +66,14 @@ async function cycles(count: number, keys: number): Promise<Sample[]> {
 
 async function mixed(seconds: number): Promise<Sample[]> {
   const folder = mkdtempSync(join(tmpdir(), 'soak-'));
-  const load = startMixedLoad(flags.seed, flags.kind.split(',') as Kind[], folder, resource.client(), all);
+  const stop = startMixedLoad(flags.seed, flags.kind.split(',') as Kind[], folder, resource.client(), all);
   const samples: Sample[] = [];
   const start = performance.now();
   for (let i = 1; i <= SAMPLES; i++) {
     await new Promise((resolve) => setTimeout(resolve, start + (i * seconds * 1_000) / SAMPLES - performance.now()));
     samples.push(await takeSample((performance.now() - start) / 1_000, admin, used));
   }
-  await load.stop();
+  await stop();
   rmSync(folder, { recursive: true });
   return samples;
 }

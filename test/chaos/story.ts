@@ -1,20 +1,16 @@
 import '../support/virtual-time.js'; // all times are those of the story
-import type { Asked, Entry, Fact } from './history/entry.js';
+import type { Asked, Entry, Fact, LeaseSeen } from './history/entry.js';
 import type { Facts } from './oracles/oracle.js';
 
 export const NO_LOSS: Facts = { lossy: false, fenced: [], leftovers: [] };
 export const LOSS: Facts = { ...NO_LOSS, lossy: true };
 
-export interface Holding extends Partial<Omit<Asked, 'e' | 'id'>> {
+export interface Holding extends Partial<Omit<Asked, 'e' | 'id'>>, Partial<Omit<LeaseSeen, 'key'>> {
   w?: string;
   from: number;
   /** the last moment at which the holder claims its lease; default: 100 ms later */
   to?: number;
   asked?: number;
-  token?: number | null;
-  owner?: string;
-  /** ms that the lease has left when it is granted */
-  remaining?: number;
 }
 
 /** A history that is written by hand, in milliseconds from 0. */
@@ -54,16 +50,7 @@ export class Story {
     return id;
   }
 
-  grant(
-    t: number,
-    id: string,
-    {
-      token = this.calls,
-      owner = id,
-      remaining = 1_000,
-      key = 'a',
-    }: { token?: number | null; owner?: string; remaining?: number; key?: string } = {},
-  ): void {
+  grant(t: number, id: string, { token = this.calls, owner = id, remaining = 1_000, key = 'a' }: Partial<LeaseSeen> = {}): void {
     this.add(t, { e: 'granted', id, leases: [{ key, token, owner, remaining }] }, id.split('-')[0]);
   }
 

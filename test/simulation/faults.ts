@@ -48,45 +48,46 @@ export const QUARANTINE = 6_000;
 
 const none = (): void => undefined;
 
+function fault(group: Group, name: string, lasts: SimulatedFault['lasts'], strike: SimulatedFault['strike']): SimulatedFault {
+  return { group, name, lasts, strike };
+}
+
+const wide: typeof fault = (...args) => ({ ...fault(...args), isWide: true });
+
 function weather(name: string, change: (random: Random) => Partial<Weather>, cuts = false): SimulatedFault {
-  return {
-    name,
-    group: 'net',
-    lasts: [200, 2_500],
-    strike({ app, index, random }) {
-      const end = app.links[index]!.spoil(change(random));
+  return fault('net', name, [200, 2_500], ({ app, index, random }) => {
+    const end = app.links[index]!.spoil(change(random));
+    if (cuts) app.cut(index);
+    return () => {
+      end();
       if (cuts) app.cut(index);
-      return () => {
-        end();
-        if (cuts) app.cut(index);
-      };
-    },
+    };
+  });
+}
+
+function stands(name: string, lasts: SimulatedFault['lasts'], sleeps = false): SimulatedFault {
+  return {
+    ...fault('process', name, lasts, ({ app: { host } }) => {
+      host.stop(sleeps);
+      return () => host.resume();
+    }),
+    isStandstill: true,
   };
 }
 
 export const FAULTS: readonly SimulatedFault[] = [
-  {
-    name: 'app killed',
-    group: 'process',
-    lasts: [0, 0],
-    strike({ app }) {
-      app.kill();
-      return none;
-    },
-  },
+  fault('process', 'app killed', [0, 0], ({ app }) => {
+    app.kill();
+    return none;
+  }),
   stands('app stopped briefly', [50, 400]),
   stands('app stopped for longer than its leases', [600, 6_000]),
   stands('machine asleep', [300, 8_000], true),
-  {
-    name: 'wall clock jumps',
-    group: 'clock',
-    lasts: [500, 3_000],
-    strike({ app: { host }, random }) {
-      const by = random.int(-100_000, 100_000);
-      host.wallOffset += by;
-      return () => void (host.wallOffset -= by);
-    },
-  },
+  fault('clock', 'wall clock jumps', [500, 3_000], ({ app: { host }, random }) => {
+    const by = random.int(-100_000, 100_000);
+    host.wallOffset += by;
+    return () => void (host.wallOffset -= by);
+  }),
   weather('slow', (random) => ({ delay: random.int(50, 3_000) })),
   weather('far away', (random) => ({ distance: random.int(10, 150) })),
   weather('losses', (random) => ({ loss: random.pick([0.05, 0.2, 0.6]) })),
@@ -94,48 +95,25 @@ export const FAULTS: readonly SimulatedFault[] = [
   weather('requests lost', () => ({ isCutUp: true })),
   weather('replies lost', () => ({ isCutDown: true })),
   weather('cut', () => ({ isCutUp: true, isCutDown: true }), true),
+  wide('server', 'server stopped', [100, 3_000], ({ server: { host } }) => {
+    host.stop();
+    return () => host.resume();
+  }),
+  wide('server', 'server refuses', [100, 2_500], ({ server }) => {
+    server.isRefusing = true;
+    return () => void (server.isRefusing = false);
+  }),
+  wide('restart', 'server restarted', [50, 1_500], ({ server: { host, server }, apps, index }) => {
+    host.stop();
+    for (const app of apps) app.cut(index);
+    server.crash();
+    return () => {
+      host.drop();
+      host.resume();
+    };
+  }),
   {
-    name: 'server stopped',
-    group: 'server',
-    isWide: true,
-    lasts: [100, 3_000],
-    strike({ server: { host } }) {
-      host.stop();
-      return () => host.resume();
-    },
-  },
-  {
-    name: 'server refuses',
-    group: 'server',
-    isWide: true,
-    lasts: [100, 2_500],
-    strike({ server }) {
-      server.isRefusing = true;
-      return () => void (server.isRefusing = false);
-    },
-  },
-  {
-    name: 'server restarted',
-    group: 'restart',
-    isWide: true,
-    lasts: [50, 1_500],
-    strike({ server: { host, server }, apps, index }) {
-      host.stop();
-      for (const app of apps) app.cut(index);
-      server.crash();
-      return () => {
-        host.drop();
-        host.resume();
-      };
-    },
-  },
-  {
-    name: EMPTIED,
-    group: 'restart',
-    isWide: true,
-    calm: QUARANTINE,
-    lasts: [50, 1_500],
-    strike({ server: { host, server }, apps, index }) {
+    ...wide('restart', EMPTIED, [50, 1_500], ({ server: { host, server }, apps, index }) => {
       host.stop();
       for (const app of apps) app.cut(index);
       return () => {
@@ -143,53 +121,29 @@ export const FAULTS: readonly SimulatedFault[] = [
         host.drop();
         host.resume();
       };
-    },
+    }),
+    calm: QUARANTINE,
   },
-  {
-    name: RESTORED,
-    group: 'loss',
-    isWide: true,
-    lasts: [2_500, 5_000],
-    strike({ server: { host, server }, apps, index, random }) {
-      const restore = server.backup();
-      const { world } = host;
-      // For a second or longer, which each process notices that asks for the count, or for a moment: then it notices that the count has gone back.
-      const leaving = world.at(world.now + random.pick([random.int(200, 1_200), 2_400]), () => {
-        host.stop();
-        for (const app of apps) app.cut(index);
-      });
-      return () => {
-        leaving.isOff = true;
-        if (!host.standsStill) return;
-        server.crash();
-        restore();
-        host.drop();
-        host.resume();
-      };
-    },
-  },
-  {
-    name: 'clock of the server jumps',
-    group: 'clock-server',
-    isWide: true,
-    lasts: [500, 3_000],
-    strike({ server: { server }, random }) {
-      const by = random.int(-30_000, 30_000);
-      server.jump(by);
-      return () => server.jump(-by);
-    },
-  },
+  wide('loss', RESTORED, [2_500, 5_000], ({ server: { host, server }, apps, index, random }) => {
+    const restore = server.backup();
+    const { world } = host;
+    // For a second or longer, which each process notices that asks for the count, or for a moment: then it notices that the count has gone back.
+    const leaving = world.at(world.now + random.pick([random.int(200, 1_200), 2_400]), () => {
+      host.stop();
+      for (const app of apps) app.cut(index);
+    });
+    return () => {
+      leaving.isOff = true;
+      if (!host.standsStill) return;
+      server.crash();
+      restore();
+      host.drop();
+      host.resume();
+    };
+  }),
+  wide('clock-server', 'clock of the server jumps', [500, 3_000], ({ server: { server }, random }) => {
+    const by = random.int(-30_000, 30_000);
+    server.jump(by);
+    return () => server.jump(-by);
+  }),
 ];
-
-function stands(name: string, lasts: readonly [number, number], sleeps = false): SimulatedFault {
-  return {
-    name,
-    group: 'process',
-    isStandstill: true,
-    lasts,
-    strike({ app: { host } }) {
-      host.stop(sleeps);
-      return () => host.resume();
-    },
-  };
-}

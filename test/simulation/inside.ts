@@ -1,17 +1,9 @@
 // What runs inside of the simulated processes: apps with the code of lib and the loads of the chaos runs, and servers with a table.
-import { randomUUID } from 'node:crypto';
 import { Locks, StoreError, type LockStore } from '../../lib/core.js';
 import { inTime } from '../../lib/core/util/clock.js';
 import { quorumStore } from '../../lib/stores/quorum/quorum.store.js';
-import {
-  observedTable,
-  readMessage,
-  recordStore,
-  type CasChange,
-  type CasFound,
-  type CasTable,
-} from '../../lib/stores/records/record.store.js';
-import type { Change, Found, RecordTable, RecordWakeUps } from '../../lib/stores/records/record.store.js';
+import { observedTable, recordStore, type CasChange, type CasFound, type CasTable } from '../../lib/stores/records/record.store.js';
+import type { Change, Found, RecordTable } from '../../lib/stores/records/record.store.js';
 import type { Fact, Kind } from '../chaos/history/entry.js';
 import { Random } from '../chaos/random.js';
 import type { StoredRecord } from '../chaos/stores/records/leftovers.js';
@@ -19,7 +11,7 @@ import { Context, type OpenLocks } from '../chaos/worker/context.js';
 import { runLoads } from '../chaos/worker/loads.js';
 import { QUARANTINE } from './faults.js';
 import { CasMapData, CasMapTable } from '../support/cas-map-table.js';
-import { MapData, MapTable } from '../support/map-table.js';
+import { MapData, MapTable, MapWakeUps } from '../support/map-table.js';
 
 export type StoreKind = 'records' | 'observed' | 'quorum';
 /** Whether its table has a clock, counts its writes, or has neither. */
@@ -175,27 +167,15 @@ class Connection {
   }
 }
 
-class NetWakeUps implements RecordWakeUps {
-  readonly inbox = randomUUID();
-  isOpen = false;
-  private readonly listeners = new Map<string, (askIn?: number) => void>();
+class NetWakeUps extends MapWakeUps {
+  constructor(private readonly connection: Connection) {
+    super(connection);
+  }
 
-  constructor(private readonly connection: Connection) {}
-
-  async open(): Promise<void> {
+  override async open(): Promise<void> {
     if (this.isOpen) return;
-    this.isOpen = true;
-    this.connection.inboxes.set(this.inbox, (text) => this.received(text));
+    void super.open();
     await this.connection.ask({ verb: 'listen', inbox: this.inbox }).catch(() => (this.isOpen = false));
-  }
-
-  listen(owner: string, wake: (askIn?: number) => void): () => void {
-    this.listeners.set(owner, wake);
-    return () => this.listeners.delete(owner);
-  }
-
-  received(text: string): void {
-    readMessage(text, (owner, askIn) => this.listeners.get(owner)?.(askIn));
   }
 }
 

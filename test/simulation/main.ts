@@ -129,7 +129,6 @@ function optionsOf(seed: number, store: StoreKind): SimulationOptions {
     store,
     kinds: store === 'quorum' ? [...QUORUM_KINDS] : [...KINDS],
     groups: lossy ? losses : [...SURVIVABLE],
-    apps: 3,
     forgets: store === 'quorum' && seed % 2 === 0,
     length: Number(flags.length),
     dense: flags.dense,

@@ -19,7 +19,6 @@ export interface SimulationOptions {
   readonly store: StoreKind;
   readonly kinds: Kind[];
   readonly groups: readonly Group[];
-  readonly apps: number;
   /** Whether a server may come back empty. */
   readonly forgets: boolean;
   /** Milliseconds in which faults strike. */
@@ -49,6 +48,7 @@ interface Slot extends AppPlace {
   readonly app: App;
 }
 
+const APPS = 3;
 /** Milliseconds: after the last fault the load goes on for so long. */
 const QUIET = 1_500;
 /** Milliseconds within which apps must be closed, and all that expires is gone. */
@@ -60,8 +60,7 @@ const JUMP = 40_000;
 
 /** One run of apps and servers under faults, and what the oracles say of it. The same options give the same history. */
 export async function simulate(code: vm.Script, options: SimulationOptions): Promise<SimulationResult> {
-  const simulation = new Simulation(code, options);
-  return simulation.run();
+  return new Simulation(code, options).run();
 }
 
 class Simulation {
@@ -107,10 +106,10 @@ class Simulation {
       this.note('world', { e: 'trouble', what: 'unhandled rejection', detail: String((error as Error | undefined)?.stack ?? error) });
     process.on('unhandledRejection', trouble).on('uncaughtException', trouble);
     try {
-      for (let slot = 0; slot < options.apps; slot++) this.start(slot, 1);
+      for (let slot = 0; slot < APPS; slot++) this.start(slot, 1);
       const faults = this.plan(random.fork('plan'));
       await this.runFor(options.length);
-      this.healAll();
+      for (const heal of this.open) heal();
       this.note('chaos', { e: 'calm' });
       await this.runFor(QUIET);
       let open = slots.length;
@@ -208,7 +207,7 @@ class Simulation {
     for (let at = 300, wideUntil = 0; at < options.length; at += random.int(20, options.dense ? 250 : 600)) {
       const fault = random.pick(possible);
       const lasts = random.int(...fault.lasts);
-      const slot = random.int(0, options.apps - 1);
+      const slot = random.int(0, APPS - 1);
       const index = random.int(0, servers.length - 1);
       const chance = random.fork(count);
       const { isWide, calm = 0 } = fault;
@@ -225,27 +224,18 @@ class Simulation {
     const { world, slots } = this;
     const n = ++this.strikes;
     const app = slots[slot]!;
-    this.note('chaos', {
-      e: 'fault',
-      n,
-      name: fault.name,
-      group: fault.group,
-      target: fault.isWide ? `server ${index}` : app.id,
-      detail: `${lasts} ms`,
-    });
+    const { name, group } = fault;
+    const target = fault.isWide ? `server ${index}` : app.id;
+    this.note('chaos', { e: 'fault', n, name, group, target, detail: `${lasts} ms` });
     const end = fault.strike({ app, apps: slots, server: this.servers[index]!, index, random });
     const heal = (): void => {
       if (!this.open.delete(heal)) return;
       end();
       if (fault.isStandstill) this.note(app.id, { e: 'lag', ms: lasts });
-      this.note('chaos', { e: 'healed', n, name: fault.name });
+      this.note('chaos', { e: 'healed', n, name });
     };
     this.open.add(heal);
     world.at(world.now + lasts, heal);
-  }
-
-  private healAll(): void {
-    for (const heal of this.open) heal();
   }
 
   /** Milliseconds of the world, from this time on. */

@@ -118,25 +118,15 @@ export abstract class DatabaseServer {
     await this.start();
   }
 
-  /** To the main process only, as an operator would. */
-  signal(signal: NodeJS.Signals): void {
-    this.#process?.signal(signal);
-  }
-
-  /** Resolves when the main process is gone. */
-  async exited(): Promise<void> {
-    await this.#process?.exited;
-  }
-
   /** SIGSTOP to all its processes: connections stay open, and nothing answers. */
   pause(): void {
-    this.signal('SIGSTOP');
+    this.#process?.signal('SIGSTOP');
     this.signalChildren('SIGSTOP');
   }
 
   resume(): void {
     this.signalChildren('SIGCONT');
-    this.signal('SIGCONT');
+    this.#process?.signal('SIGCONT');
   }
 
   /** Ends it, paused or not, and removes its folder. Clients are the caller's to close. */

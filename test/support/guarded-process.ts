@@ -136,9 +136,7 @@ export async function startGuarded(options: GuardedOptions): Promise<GuardedProc
     },
     log: () => readFileSync(join(folder, 'log'), { encoding: 'utf8', flag: 'a+' }),
     send: (message) => void shell.send(message),
-    signal(signal) {
-      sendSignal(signal);
-    },
+    signal: sendSignal,
     kill,
     async end({ keepFolder = false } = {}) {
       await kill();

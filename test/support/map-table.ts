@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import type { Bus } from '../../lib/core/store/inspector.js';
 import { memoryBus } from '../../lib/stores/memory/memory.queue.js';
+import { readMessage } from '../../lib/stores/records/record.texts.js';
 import { type Change, type Found, type RecordTable, type RecordWakeUps, TOUCH, VOID } from '../../lib/stores/records/record.table.js';
 
 interface Row {
@@ -98,11 +99,7 @@ export class MapWakeUps implements RecordWakeUps {
     return () => this.listeners.delete(owner);
   }
 
-  /** One owner per line, and the milliseconds after which it should ask. */
   received(text: string): void {
-    for (const line of text.split('\n')) {
-      const [owner = '', askIn] = line.split('\t');
-      this.listeners.get(owner)?.(askIn === undefined ? undefined : Number(askIn));
-    }
+    readMessage(text, (owner, askIn) => this.listeners.get(owner)?.(askIn));
   }
 }

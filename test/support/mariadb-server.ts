@@ -32,7 +32,6 @@ export async function startMariadb(options: StartMariadbOptions = {}): Promise<M
   );
 }
 
-/** SIGTERM is its way to shut down. */
 export class MariadbServer extends DatabaseServer {
   /** options for `mysql2` */
   readonly connection: MariadbConnection;
@@ -48,13 +47,11 @@ export class MariadbServer extends DatabaseServer {
     const socket = join(this.folder, 'socket');
     this.connection = { ...(port === undefined ? { socketPath: socket } : { host: '127.0.0.1', port }), user: 'root' };
     this.args = [
-      ...[
-        '--no-defaults',
-        `--datadir=${this.data}`,
-        `--socket=${socket}`,
-        `--pid-file=${join(this.folder, 'pid')}`,
-        `--tmpdir=${this.folder}`,
-      ],
+      '--no-defaults',
+      `--datadir=${this.data}`,
+      `--socket=${socket}`,
+      `--pid-file=${join(this.folder, 'pid')}`,
+      `--tmpdir=${this.folder}`,
       ...(port === undefined ? ['--skip-networking'] : ['--bind-address=127.0.0.1', `--port=${port}`]),
       ...['--innodb-buffer-pool-size=32M', '--skip-log-bin', '--innodb-use-native-aio=0', ...settingsOf(program)],
       ...(options.durable ? [] : ['--innodb-flush-log-at-trx-commit=2', '--innodb-flush-method=nosync', '--innodb-doublewrite=0']),

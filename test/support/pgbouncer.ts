@@ -11,35 +11,29 @@ export interface StartPgbouncerOptions {
   to: PostgresConnection;
   /** default: `'transaction'`, where consecutive transactions of a client may run on different connections */
   poolMode?: 'session' | 'transaction' | 'statement';
-  /** a TCP port of 127.0.0.1, or `'free'` for any; default: a unix socket and no port */
-  port?: number | 'free';
   /** more lines of its `[pgbouncer]` section */
   config?: string[];
 }
 
-/** A connection pooler of one's own; it ends with this process, however this process ends. */
+/** A connection pooler of one's own, on a unix socket; it ends with this process, however this process ends. */
 export async function startPgbouncer(options: StartPgbouncerOptions): Promise<Pgbouncer> {
   const program = await programOf('pgbouncer');
-  return startOnPort(options.port, (port) => new Pgbouncer(program, port, options));
+  return startOnPort(undefined, () => new Pgbouncer(program, options));
 }
 
 export class Pgbouncer extends DatabaseServer {
   /** options for `pg` */
   readonly connection: PostgresConnection;
 
-  constructor(
-    program: string,
-    readonly port: number | undefined,
-    { to, poolMode = 'transaction', config = [] }: StartPgbouncerOptions,
-  ) {
+  constructor(program: string, { to, poolMode = 'transaction', config = [] }: StartPgbouncerOptions) {
     super('pgbouncer', program);
-    this.connection = { ...to, host: port === undefined ? this.folder : '127.0.0.1', port: port ?? 6432 };
+    this.connection = { ...to, host: this.folder, port: 6432 };
     const lines = [
       '[databases]',
       `* = host=${to.host} port=${to.port}`,
       '[pgbouncer]',
       ...['auth_type = any', `pool_mode = ${poolMode}`, `listen_port = ${this.connection.port}`, 'admin_users = postgres'],
-      ...(port === undefined ? [`unix_socket_dir = ${this.folder}`] : ['listen_addr = 127.0.0.1', 'unix_socket_dir =']),
+      `unix_socket_dir = ${this.folder}`,
       ...config,
     ];
     // `any` logs in as one user, whoever comes

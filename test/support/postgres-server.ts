@@ -15,8 +15,6 @@ export interface PostgresConnection {
 export interface StartPostgresOptions {
   /** a TCP port of 127.0.0.1, or `'free'` for any; default: a unix socket and no port */
   port?: number | 'free';
-  /** more arguments, for example `['-c', 'max_connections=10']` */
-  args?: string[];
   /** lines of postgresql.conf; they outrank the defaults here */
   config?: string[];
   /** a commit reaches the disk before it answers, as in production; default: only the system, which is faster and survives `kill` */
@@ -41,7 +39,7 @@ function start(program: string, options: StartPostgresOptions, fill: (data: stri
   );
 }
 
-/** `pid` is that of the postmaster. `signal` reaches it alone: SIGTERM, SIGINT and SIGQUIT are its ways to shut down, SIGHUP reads the configuration again. */
+/** `pid` is that of the postmaster. */
 export class PostgresServer extends DatabaseServer {
   /** options for `pg` */
   readonly connection: PostgresConnection;
@@ -55,7 +53,7 @@ export class PostgresServer extends DatabaseServer {
   ) {
     super('postgres', program);
     this.connection = { host: port === undefined ? this.folder : '127.0.0.1', port: port ?? 5432, user: 'postgres', database: 'postgres' };
-    this.args = ['-D', this.data, ...(options.args ?? [])];
+    this.args = ['-D', this.data];
   }
 
   get url(): string {

@@ -49,9 +49,9 @@ export class SentinelSetup {
     return this.sentinels.map(({ port }) => ({ host: '127.0.0.1', port: port! }));
   }
 
-  async start(args: string[] = []): Promise<void> {
-    const own = ['--repl-diskless-sync-delay', '0', ...args];
-    this.servers = await Promise.all([1, 2, 3].map(() => startRedis({ port: 'free', args: own })));
+  async start(): Promise<void> {
+    const args = ['--repl-diskless-sync-delay', '0'];
+    this.servers = await Promise.all([1, 2, 3].map(() => startRedis({ port: 'free', args })));
     const [master, ...replicas] = this.servers as [RedisServer, ...RedisServer[]];
     await Promise.all(replicas.map(async (replica) => ask(replica, (client) => client.replicaof('127.0.0.1', master.port!))));
     await this.replicated(master);

@@ -70,11 +70,6 @@ export class RedisServer {
     return client;
   }
 
-  /** What the server wrote to its log. */
-  log(): string {
-    return this.#process?.log() ?? '';
-  }
-
   async start(): Promise<void> {
     const { command, args, container } = this.launch.kind === 'local' ? this.#local(this.launch) : this.#docker(this.launch);
     const process = await startGuarded({ command, args, container, folder: this.folder, env: this.options.env });

@@ -15,3 +15,8 @@ export async function timed<T>(work: () => Promise<T>): Promise<{ result: T; ela
   const result = await work();
   return { result, elapsed: performance.now() - start };
 }
+
+/** A function that throws it. */
+export const throwing = (error: Error) => (): never => {
+  throw error;
+};

@@ -30,6 +30,6 @@ function endOfFrames(bytes: Buffer, at: number, count: number): number {
   return at;
 }
 
-function wholeUpTo(bytes: Buffer, end: number): number {
+export function wholeUpTo(bytes: Buffer, end: number): number {
   return end <= bytes.length ? end : -1;
 }

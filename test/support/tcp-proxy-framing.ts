@@ -1,4 +1,4 @@
-import { endOfFrame, isPush } from './resp.js';
+import { endOfFrame, isPush, wholeUpTo } from './resp.js';
 
 /** How a protocol is cut into requests and replies, one reply to each request. */
 export interface Framing {
@@ -12,6 +12,9 @@ export interface Framing {
 }
 
 export const RESP: Framing = { endOfRequest: endOfFrame, endOfReply: endOfFrame, isPush };
+
+/** Of any protocol: bytes pass as they come. */
+export const AS_IT_COMES: Framing = { endOfRequest: ({ length }) => length, endOfReply: ({ length }) => length, isPush: () => false };
 
 /** Without TLS and passwords. A request ends with Sync, or is a query; a reply ends with ReadyForQuery. */
 export const POSTGRES: Framing = {
@@ -57,8 +60,4 @@ function endOfMessages(bytes: Buffer, last: string): number {
     at = end;
   }
   return -1;
-}
-
-function wholeUpTo(bytes: Buffer, end: number): number {
-  return end <= bytes.length ? end : -1;
 }

@@ -6,6 +6,6 @@ import { processFaults } from './process.js';
 
 /** The faults of these groups that a stage can be put through: those of any store, and its own. */
 export function faultsOf(groups: readonly string[], stage: Stage): Fault[] {
-  const all = [...processFaults, ...(stage.proxies.length > 0 ? netFaults : []), ...clockFaults, ...stage.faults];
-  return all.filter(({ group, forgets }) => groups.includes(group) && (stage.isShared || forgets !== true));
+  const all = [...processFaults, ...(stage.proxies?.length ? netFaults : []), ...clockFaults, ...stage.faults];
+  return all.filter(({ group, forgets }) => groups.includes(group) && !(stage.isPrivate && forgets));
 }

@@ -48,3 +48,9 @@ export interface Fault {
   /** Strikes, and resolves when it is healed. */
   strike(scene: Scene, strike: Strike): Promise<void>;
 }
+
+export function fault(group: Group, name: string, duration: Fault['duration'], strike: Fault['strike']): Fault {
+  return { group, name, duration, strike };
+}
+
+export const wide: typeof fault = (...args) => ({ ...fault(...args), isWide: true });

@@ -1,6 +1,6 @@
 import type { TcpProxy } from '../../support/tcp-proxy.js';
 import type { Stage } from '../stores/store.js';
-import type { Fault, Strike } from './fault.js';
+import { fault, type Fault, type Strike } from './fault.js';
 
 /** A fault of the way between one worker and the store, healed when its time is over. */
 function net(
@@ -8,17 +8,12 @@ function net(
   duration: Fault['duration'],
   begin: (proxy: TcpProxy, strike: Strike, stage: Stage) => void | Promise<void>,
 ): Fault {
-  return {
-    name,
-    group: 'net',
-    duration,
-    async strike(scene, strike) {
-      const proxy = scene.stage.proxies[strike.slot]!;
-      await begin(proxy, strike, scene.stage);
-      await scene.pause(strike.duration);
-      await proxy.heal();
-    },
-  };
+  return fault('net', name, duration, async (scene, strike) => {
+    const proxy = scene.stage.proxies![strike.slot]!;
+    await begin(proxy, strike, scene.stage);
+    await scene.pause(strike.duration);
+    await proxy.heal();
+  });
 }
 
 export const netFaults: Fault[] = [

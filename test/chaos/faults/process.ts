@@ -1,30 +1,11 @@
-import type { Fault } from './fault.js';
+import { fault, type Fault } from './fault.js';
 
 /** Faults of workers. */
 export const processFaults: Fault[] = [
-  {
-    name: 'worker killed',
-    group: 'process',
-    forgets: true,
-    duration: [0, 0],
-    strike: (scene, { slot }) => scene.replaceWorker(slot),
-  },
-  {
-    name: 'worker stopped briefly',
-    group: 'process',
-    duration: [50, 250],
-    strike: (scene, { slot, duration }) => scene.stopWorker(slot, duration),
-  },
-  {
-    name: 'worker stopped for longer than its leases',
-    group: 'process',
-    duration: [1_000, 5_500],
-    strike: (scene, { slot, duration }) => scene.stopWorker(slot, duration),
-  },
-  {
-    name: 'event loop blocked',
-    group: 'process',
-    duration: [100, 2_500],
-    strike: (scene, { slot, duration }) => scene.blockWorker(slot, duration),
-  },
+  { ...fault('process', 'worker killed', [0, 0], (scene, { slot }) => scene.replaceWorker(slot)), forgets: true },
+  fault('process', 'worker stopped briefly', [50, 250], (scene, { slot, duration }) => scene.stopWorker(slot, duration)),
+  fault('process', 'worker stopped for longer than its leases', [1_000, 5_500], (scene, { slot, duration }) =>
+    scene.stopWorker(slot, duration),
+  ),
+  fault('process', 'event loop blocked', [100, 2_500], (scene, { slot, duration }) => scene.blockWorker(slot, duration)),
 ];

@@ -1,4 +1,3 @@
-import type { Entry } from '../history/entry.js';
 import { select } from '../history/read.js';
 import { callsOf, type CallStory } from './calls.js';
 import type { Oracle } from './oracle.js';
@@ -13,7 +12,7 @@ const TIME_TO_NOTE = 500;
 export const patience: Oracle = (history) => {
   const standstills = new Standstills(history);
   const closing = new Map(select(history, 'closing').map(({ w, t }) => [w, t]));
-  const lastSeen = lastTimes(history);
+  const lastSeen = new Map(history.map(({ w, t }) => [w, t]));
   return callsOf(history).flatMap((call) => {
     const { asked } = call;
     const end = call.granted?.t ?? call.ended?.t ?? Infinity;
@@ -34,10 +33,4 @@ function deadlineOf({ asked, aborting }: CallStory, closing: number | undefined)
   // A candidate whose last term was lost gives that back before it ends.
   const aborted = aborting ? aborting.t + (asked.kind === 'leader' ? asked.requestTimeout : 0) : Infinity;
   return Math.min(own, aborted, closing === undefined ? Infinity : Math.max(closing, asked.t) + asked.requestTimeout);
-}
-
-function lastTimes(history: readonly Entry[]): Map<string, number> {
-  const times = new Map<string, number>();
-  for (const { w, t } of history) times.set(w, t);
-  return times;
 }

@@ -96,9 +96,10 @@ function groupsOf(summaries: readonly Summary[]): Group[] {
   return GROUPS.filter((group) => summaries.some(({ groups }) => groups.includes(group)));
 }
 
-/** Runs of this group alone: of several it is unknown which one did it. */
+/** Runs of this group alone, whose faults struck: of several it is unknown which one did it. */
 function runsOf(summaries: readonly Summary[], group: Group, store: string): Summary[] {
-  return summaries.filter(({ store: name, groups }) => name === store && groups.length === 1 && groups[0] === group);
+  const ofGroup = summaries.filter(({ store: name, groups }) => name === store && groups.length === 1 && groups[0] === group);
+  return ofGroup.filter(({ faults }) => Object.keys(faults).length > 0);
 }
 
 function cellOf(runs: readonly Summary[], group: Group): string {

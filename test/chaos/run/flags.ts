@@ -36,9 +36,8 @@ export interface Flags {
 }
 
 /** @throws {Error} that says which flag is wrong. */
-export function readFlags(args = process.argv.slice(2)): Flags | 'help' {
+export function readFlags(): Flags | 'help' {
   const { values } = parseArgs({
-    args,
     options: {
       seed: { type: 'string', default: String(Math.floor(Math.random() * 1_000_000_000)) },
       minutes: { type: 'string', default: '1' },

@@ -8,7 +8,7 @@ import { isLossy, type Group, type Strike } from '../faults/fault.js';
 import { plan } from '../faults/plan.js';
 import { now } from '../history/clock.js';
 import type { Entry, Kind } from '../history/entry.js';
-import { LagWatch } from '../history/lag-watch.js';
+import { watchLag } from '../history/lag-watch.js';
 import { readHistory } from '../history/read.js';
 import { HistoryWriter } from '../history/writer.js';
 import { judge } from '../oracles/all.js';
@@ -55,18 +55,18 @@ export async function run(options: RunOptions): Promise<RunResult> {
   const { startStage } = await stores[store]!.stage();
   const stage = await startStage({ groups, slots: workers, random: random.fork('stage') });
   const resource = await startRedis();
-  const count = stage.isShared ? workers : 1;
+  const count = stage.isPrivate ? 1 : workers;
   const clocks = groups.includes('clock') ? await Promise.all(Array.from({ length: count }, startClock)) : [];
   const slots = Array.from({ length: count }, (_, index) => {
     return { index, seed, folder, kinds, store, break: options.break, env: clocks[index]?.env };
   });
   const scene = new Scene(stage, resource, history, slots, (slot, ms) => clocks[slot]?.set(ms));
-  const lag = new LagWatch(history);
-  const rows = new RowWatch(stage);
+  const ofRows: Violation[] = [];
+  const watches = [watchLag(history), watchRows(stage, ofRows)];
   try {
     await scene.startWorkers();
     await strikeAll(scene, plan(random.fork('plan'), faultsOf(groups, stage), length, count), length);
-    await stage.heal();
+    await stage.heal?.();
     history.write({ e: 'calm' });
     await scene.pause(QUIET);
     await scene.closeWorkers();
@@ -77,34 +77,23 @@ export async function run(options: RunOptions): Promise<RunResult> {
       leftovers: await leftoversOf(scene, EXPIRY + (groups.some((group) => /^clock-/.test(group)) ? JUMP : 0)),
     };
     const entries = readHistory(folder);
-    const violations = [...(facts.lossy ? [] : rows.violations), ...judge(entries, facts)];
+    const violations = [...(facts.lossy ? [] : ofRows), ...judge(entries, facts)];
     return { options, folder, history: entries, facts, violations };
   } finally {
-    lag.stop();
-    rows.stop();
+    for (const watch of watches) clearInterval(watch);
     await scene.stop();
     history.close();
   }
 }
 
 /** Asks the store once a second who holds what. A server that is away answers later, or never. */
-class RowWatch {
-  readonly violations: Violation[] = [];
-  private readonly exclusion = new RowExclusion();
-  private readonly timer: NodeJS.Timeout;
-
-  constructor(private readonly stage: Stage) {
-    this.timer = setInterval(() => void this.look().catch(() => undefined), 1_000);
-  }
-
-  stop(): void {
-    clearInterval(this.timer);
-  }
-
-  private async look(): Promise<void> {
-    const seen = await this.stage.lasting?.();
-    for (const row of seen?.records ?? []) this.violations.push(...this.exclusion.look(row, seen!.time, now()));
-  }
+function watchRows(stage: Stage, violations: Violation[]): NodeJS.Timeout {
+  const exclusion = new RowExclusion();
+  const look = async (): Promise<void> => {
+    const seen = await stage.lasting?.();
+    for (const row of seen?.records ?? []) violations.push(...exclusion.look(row, seen!.time, now()));
+  };
+  return setInterval(() => void look().catch(() => undefined), 1_000);
 }
 
 async function strikeAll(scene: Scene, strikes: readonly Strike[], length: number): Promise<void> {

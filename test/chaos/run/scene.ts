@@ -36,10 +36,6 @@ export class Scene {
     return this.slots[slot]!.child;
   }
 
-  nameOf(slot: number): string {
-    return this.slots[slot]!.name;
-  }
-
   /** SIGKILL; another process replaces it. */
   async replaceWorker(slot: number): Promise<void> {
     await this.slots[slot]!.replace();
@@ -82,14 +78,8 @@ export class Scene {
     const { fault } = strike;
     const act = async (): Promise<void> => {
       const { name, group } = fault;
-      this.history.write({
-        e: 'fault',
-        n,
-        name,
-        group,
-        target: fault.isWide ? 'all' : this.nameOf(strike.slot),
-        detail: `${strike.duration} ms`,
-      });
+      const target = fault.isWide ? 'all' : this.slots[strike.slot]!.name;
+      this.history.write({ e: 'fault', n, name, group, target, detail: `${strike.duration} ms` });
       let failed: string | undefined;
       await fault.strike(this, strike).catch((error: unknown) => (failed = String(error)));
       this.history.write({ e: 'healed', n, name, failed });

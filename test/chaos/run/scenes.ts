@@ -1,38 +1,24 @@
 import { isLossy, type Group } from '../faults/fault.js';
 
-/** The groups that are tried in one run, and how long, in parts of the whole. */
-export interface SceneOptions {
-  groups: Group[];
-  share: number;
-}
-
-/** A sentinel leads its clients past the proxies, and losses change what is judged: these have runs of their own. */
-export function scenesOf(groups: readonly Group[]): SceneOptions[] {
-  const isAlone = (group: Group): boolean => group === 'sentinel' || isLossy(group);
+/**
+ * The groups that are tried in one run, and how long, in parts of the whole. A sentinel leads its clients past the proxies, and losses change what is judged:
+ * these have runs of their own. With `each` all have, so that the report can say what each group came to.
+ */
+export function scenesOf(groups: readonly Group[], each: boolean): { groups: Group[]; share: number }[] {
+  const isAlone = (group: Group): boolean => each || group === 'sentinel' || isLossy(group);
   const alone = groups.filter(isAlone).map((group) => ({ groups: [group], share: 1 }));
   const together = groups.filter((group) => !isAlone(group));
-  return together.length > 0 || groups.length === 0 ? [{ groups: together, share: Math.max(1, together.length) }, ...alone] : alone;
-}
-
-/** Each group by itself, so that the report can say what it came to. */
-export function eachGroup(groups: readonly Group[]): SceneOptions[] {
-  return groups.map((group) => ({ groups: [group], share: 1 }));
+  const isOne = together.length > 0 || (groups.length === 0 && !each);
+  return isOne ? [{ groups: together, share: Math.max(1, together.length) }, ...alone] : alone;
 }
 
 /** ms of load; starting and ending the servers comes on top. */
 const CI_LENGTH = 9_000;
 
-interface CiScene {
-  store: string;
-  seed: string;
-  groups: Group[];
-  length: number;
-}
-
-const on = (store: string, seed: string, groups: Group[]): CiScene => ({ store, seed, groups, length: CI_LENGTH });
+const on = (store: string, seed: string, groups: Group[]) => ({ store, seed, groups, length: CI_LENGTH });
 
 /** Runs of CI: each store but memory and ZooKeeper once, under faults that come one after the other. The nightly run has each group of faults by itself. */
-export const CI_SCENES: readonly CiScene[] = [
+export const CI_SCENES = [
   on('redis', 'ci-1', ['process', 'net', 'server', 'restart', 'failover', 'clock']),
   on('cluster', 'ci-12', ['process', 'server', 'failover', 'clock']),
   on('quorum', 'ci-13', ['process', 'net', 'server', 'restart', 'clock']),

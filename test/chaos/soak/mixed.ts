@@ -7,26 +7,19 @@ import { Context } from '../worker/context.js';
 import { FencedCounter } from '../worker/fenced-counter.js';
 import { runLoads } from '../worker/loads.js';
 
-export interface MixedLoad {
-  /** resolves when all callers have ended */
-  stop(): Promise<void>;
-}
-
-/** The callers of a chaos worker, of these kinds of lock, over these locks. Nobody reads their history. */
-export function startMixedLoad(seed: string, kinds: Kind[], folder: string, resource: Redis, all: readonly Locks[]): MixedLoad {
+/** The callers of a chaos worker, of these kinds of lock, over these locks. Nobody reads their history. @returns what stops them, and resolves when all have ended. */
+export function startMixedLoad(seed: string, kinds: Kind[], folder: string, resource: Redis, all: readonly Locks[]): () => Promise<void> {
   const stopping = new AbortController();
   const order = { id: 'w0.1', seed, folder, kinds, store: 'redis', target: {}, resource: { path: '' } };
   const history = new HistoryWriter('/dev/null', 'soak');
   const stores = all.map((locks) => ({ locks, requestTimeout: locks.store.requestTimeout }));
   const context = new Context(order, new Random(seed), history, stores, resource, new FencedCounter(resource), stopping.signal);
   const running = runLoads(context);
-  return {
-    async stop() {
-      stopping.abort();
-      for (const locks of all) locks.stopWaiting();
-      await running;
-      context.close();
-      history.close();
-    },
+  return async () => {
+    stopping.abort();
+    for (const locks of all) locks.stopWaiting();
+    await running;
+    context.close();
+    history.close();
   };
 }

@@ -10,9 +10,9 @@ export interface OpenedStore {
   /** what was chosen at random, for who reads the history */
   readonly detail?: string;
   /** what a lent client has more of than before: event names with numbers */
-  listeners(): string[];
+  listeners?(): string[];
   /** closes what the worker itself has opened */
-  closeLent(): Promise<void>;
+  closeLent?(): Promise<void>;
 }
 
 export interface WorkerModule {
@@ -38,20 +38,22 @@ export interface Leftover {
 
 /** The servers of one run, and the ways to them. */
 export interface Stage {
-  /** whether several workers share the store */
-  readonly isShared: boolean;
+  /** only one worker has it */
+  readonly isPrivate?: boolean;
   /** what can happen to its servers */
   readonly faults: readonly Fault[];
   /** where the worker of this slot finds the store; JSON */
   target(slot: number): unknown;
   /** one for each slot, where the store is asked by TCP */
-  readonly proxies: readonly TcpProxy[];
+  readonly proxies?: readonly TcpProxy[];
   /** what a request contains that changes something, or may do so */
   readonly change?: string | ((request: Buffer) => boolean);
   /** whether the store sees that a process is dead, and takes its keys from it */
   readonly knowsDeaths?: boolean;
+  /** says by how many ms the clocks of servers are wrong, where they can be */
+  setClock?(ms: number): void;
   /** ends all faults */
-  heal(): Promise<void>;
+  heal?(): Promise<void>;
   leftovers(pidsOfKilled: ReadonlySet<number>): Promise<Leftover[]>;
   /** The rows that still last, and the clock by which they end, where the store keeps records with a clock. */
   lasting?(): Promise<{ records: StoredRecord[]; time: number }>;

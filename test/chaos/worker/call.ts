@@ -1,6 +1,6 @@
 import type { Lease, MultiLease } from '../../../lib/core.js';
 import { now } from '../history/clock.js';
-import type { Asked } from '../history/entry.js';
+import type { Asked, Outcome } from '../history/entry.js';
 import type { Context } from './context.js';
 import { describe, outcomeOf } from './outcome.js';
 
@@ -64,23 +64,16 @@ export class Call {
     this.context.history.write({ e: 'released', id: this.id, ours });
   }
 
-  /** A single try that found the key taken. */
-  refused(): void {
+  /** Without an error: `timeout` of a single try that found the key taken, `resigned` of a caller who does not ask any more. */
+  ended(outcome: Outcome, error = ''): void {
     this.state = 'over';
-    this.context.history.write({ e: 'ended', id: this.id, outcome: 'timeout', error: '' });
-  }
-
-  /** The caller does not ask any more. */
-  withdrawn(): void {
-    this.state = 'over';
-    this.context.history.write({ e: 'ended', id: this.id, outcome: 'resigned', error: '' });
+    this.context.history.write({ e: 'ended', id: this.id, outcome, error });
   }
 
   /** The call rejected, before or after its body ran. */
   failed(error: unknown): void {
     const outcome = outcomeOf(error);
     if (this.state !== 'asked' && outcome === 'lost') return this.released(false);
-    this.state = 'over';
-    this.context.history.write({ e: 'ended', id: this.id, outcome, error: describe(error) });
+    this.ended(outcome, describe(error));
   }
 }

@@ -10,5 +10,10 @@ export const KEYS = {
 /** The beginning of the name of each latch. */
 export const LATCH = 'latch-';
 
+const ALL = Object.values(KEYS).flat();
+
+/** One of them, by a number from 0 to 1. */
+export const keyAt = (extent: number): string => ALL[Math.floor(extent * ALL.length)]!;
+
 /** A pattern for each, that matches the key with whatever stands before it and what belongs to it. */
-export const PATTERNS: readonly string[] = [...Object.values(KEYS).flat(), LATCH].map((key) => `*${key}*`);
+export const PATTERNS: readonly string[] = [...ALL, LATCH].map((key) => `*${key}*`);

@@ -54,7 +54,7 @@ export async function callLeader(context: Context, open: OpenLocks): Promise<voi
     await election.run(lead, { signal: caller.signal });
     // Asked again, it gives its first answer.
     if (await last?.release()) led?.released(true);
-    standing?.withdrawn();
+    standing?.ended('resigned');
   } catch (error) {
     if (standing) standing.failed(error);
     else if (!FAIR_ENDS.includes(outcomeOf(error))) context.history.write({ e: 'trouble', what: 'logged', detail: describe(error) });

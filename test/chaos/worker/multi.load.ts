@@ -1,26 +1,16 @@
 import { Call } from './call.js';
 import type { Context, OpenLocks } from './context.js';
-import { KEYS as ALL_KEYS } from './keys.js';
-import { lengthOfSection, writeSection } from './section.js';
+import { KEYS } from './keys.js';
+import { hold, writeSection } from './section.js';
 import { chooseTerms, question } from './terms.js';
 import { withAbort } from './with-abort.js';
-
-/** Single locks of the first one are taken too. */
-const { multi: KEYS } = ALL_KEYS;
 
 /** Takes two or three keys together, named in any order, or one of them alone. */
 export async function callMulti(context: Context, open: OpenLocks): Promise<void> {
   const { random } = context;
-  const given = random.shuffle(KEYS).slice(0, random.pick([1, 2, 2, 3]));
+  const given = random.shuffle(KEYS.multi).slice(0, random.pick([1, 2, 2, 3]));
   const terms = chooseTerms(context, given[0]!);
   // The leases come in the order of their keys.
   const call = new Call(context, question('multi', [...given].sort(), 'alone', terms, open));
-  await withAbort(context, call, terms, async (options) => {
-    await open.locks.multiLock(given).using(async (lease) => {
-      call.granted(lease);
-      await writeSection(context, call, lease, lengthOfSection(context, terms));
-      call.releasing();
-    }, options);
-    call.released(true);
-  });
+  await withAbort(context, call, terms, (options) => hold(context, open.locks.multiLock(given), writeSection, call, options));
 }

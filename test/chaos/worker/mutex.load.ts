@@ -1,19 +1,17 @@
 import { type AcquireOptions, type Lease, LockLostError } from '../../../lib/core.js';
 import { Call } from './call.js';
 import type { Context, OpenLocks } from './context.js';
-import { KEYS as ALL_KEYS } from './keys.js';
+import { KEYS } from './keys.js';
 import { lengthOfSection, writeSection } from './section.js';
 import { takeAway } from './take-away.js';
 import { chooseTerms, question, type Terms } from './terms.js';
 import { withAbort } from './with-abort.js';
 
-const { mutex: KEYS } = ALL_KEYS;
-
 /** One call of a caller of mutexes: by `using`, re-entrant or not, by a bare lease, by one try, or as a part of a ring; aborted now and then. */
 export async function callMutex(context: Context, open: OpenLocks): Promise<void> {
   const { random } = context;
   if (random.chance(1 / 100) && open.locks.store.supports('inspect')) return takeAway(context, open);
-  const key = random.pick(KEYS);
+  const key = random.pick(KEYS.mutex);
   const terms = chooseTerms(context, key);
   const call = new Call(context, question('mutex', [key], 'alone', terms, open));
   const way = random.pick(['using', 'using', 'using', 'bare', 'try', 'again', 'ring'] as const);
@@ -44,7 +42,7 @@ async function bare(
 ): Promise<void> {
   const { locks } = open;
   const lease = way === 'bare' ? await locks.acquire(key, options) : await locks.tryAcquire(key, { ...options, waitTimeout: undefined });
-  if (!lease) return call.refused();
+  if (!lease) return call.ended('timeout');
   call.granted(lease);
   try {
     await writeSection(context, call, lease, lengthOfSection(context, options));

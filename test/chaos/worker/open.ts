@@ -36,8 +36,8 @@ export async function openStores(order: WorkerOrder, random: Random, history: Hi
   return {
     stores: all,
     closeBound: SHUTDOWN_TIMEOUT + 5 * Math.max(...all.map(({ requestTimeout }) => requestTimeout)),
-    listeners: () => opened.flatMap(({ listeners }) => listeners()),
-    closeLent: async () => void (await Promise.all(opened.map(({ closeLent }) => closeLent()))),
+    listeners: () => opened.flatMap(({ listeners }) => listeners?.() ?? []),
+    closeLent: async () => void (await Promise.all(opened.map(async ({ closeLent }) => closeLent?.()))),
   };
 }
 

@@ -1,19 +1,18 @@
 import type { AcquireOptions, Lease, ReadWriteLock } from '../../../lib/core.js';
 import { Call } from './call.js';
 import type { Context, OpenLocks } from './context.js';
-import { KEYS as ALL_KEYS } from './keys.js';
-import { lengthOfSection, shareSection, writeSection } from './section.js';
+import { KEYS } from './keys.js';
+import { hold, lengthOfSection, shareSection, writeSection } from './section.js';
 import { chooseTerms, question } from './terms.js';
 import { withAbort } from './with-abort.js';
 
-const { readWrite: KEYS } = ALL_KEYS;
 /** Callers of one worker; those of five together are 200. */
 const CROWD = 40;
 
 /** Readers, writers, and writers that go on as readers: these read under their own write lock and release that one first. */
 export async function callReadWrite(context: Context, open: OpenLocks): Promise<void> {
   const { random } = context;
-  const key = random.pick(KEYS);
+  const key = random.pick(KEYS.readWrite);
   if (random.chance(1 / 50)) return crowd(context, open, key);
   const way = random.pick(['read', 'read', 'write', 'downgrade'] as const);
   const terms = chooseTerms(context, key);
@@ -36,23 +35,6 @@ async function crowd(context: Context, open: OpenLocks, key: string): Promise<vo
     await withAbort(context, call, terms, (options) => hold(context, read, shareSection, call, options));
   };
   await Promise.all(Array.from({ length: CROWD }, reader));
-}
-
-type Section = (context: Context, call: Call, lease: Lease, length: number) => Promise<void>;
-
-async function hold(
-  context: Context,
-  lock: ReadWriteLock['read' | 'write'],
-  section: Section,
-  call: Call,
-  options: AcquireOptions,
-): Promise<void> {
-  await lock.using(async (lease) => {
-    call.granted(lease);
-    await section(context, call, lease, lengthOfSection(context, options));
-    call.releasing();
-  }, options);
-  call.released(true);
 }
 
 async function downgrade(context: Context, open: OpenLocks, lock: ReadWriteLock, writer: Call, options: AcquireOptions): Promise<void> {

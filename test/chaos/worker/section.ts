@@ -9,6 +9,22 @@ export function lengthOfSection({ random }: Context, { keyTimeout = 0, renew }: 
   return random.chance(0.3) ? random.int(0, 60) : random.int(0, 8);
 }
 
+/** Takes a lease, works under it, and gives it back. */
+export async function hold<L extends Lease | MultiLease>(
+  context: Context,
+  lock: { using(body: (lease: L) => Promise<void>, options: AcquireOptions): Promise<void> },
+  section: (context: Context, call: Call, lease: L, length: number) => Promise<void>,
+  call: Call,
+  options: AcquireOptions,
+): Promise<void> {
+  await lock.using(async (lease) => {
+    call.granted(lease);
+    await section(context, call, lease, lengthOfSection(context, options));
+    call.releasing();
+  }, options);
+  call.released(true);
+}
+
 /** Work under an exclusive lease: both counters of each of its keys are read and, after a pause, written. */
 export async function writeSection(context: Context, call: Call, lease: Lease | MultiLease, length: number): Promise<void> {
   const steps = length > 300 ? Math.min(6, Math.ceil(length / 150)) : 1;

@@ -1,6 +1,6 @@
 import { Call } from './call.js';
 import type { Context, OpenLocks } from './context.js';
-import { lengthOfSection, shareSection } from './section.js';
+import { hold, shareSection } from './section.js';
 import { chooseTerms, question } from './terms.js';
 import { withAbort } from './with-abort.js';
 
@@ -16,12 +16,7 @@ export async function callSemaphore(context: Context, open: OpenLocks): Promise<
   const terms = chooseTerms(context, key);
   const asked = { ...question('semaphore', [key], 'permits', terms, open), count, permits: Math.max(...KEYS[key]) };
   const call = new Call(context, asked);
-  await withAbort(context, call, terms, async (options) => {
-    await open.locks.semaphore(key, { permits, count }).using(async (lease) => {
-      call.granted(lease);
-      await shareSection(context, call, lease, lengthOfSection(context, terms));
-      call.releasing();
-    }, options);
-    call.released(true);
-  });
+  await withAbort(context, call, terms, (options) =>
+    hold(context, open.locks.semaphore(key, { permits, count }), shareSection, call, options),
+  );
 }

@@ -1,7 +1,7 @@
 // One process that uses the locks: what it does is in the loads, what it notes is its history.
 import { Redis } from 'ioredis';
 import { join } from 'node:path';
-import { LagWatch } from '../history/lag-watch.js';
+import { watchLag } from '../history/lag-watch.js';
 import { HistoryWriter } from '../history/writer.js';
 import { Random } from '../random.js';
 import { openStores } from './open.js';
@@ -18,7 +18,7 @@ noteTrouble(history);
 history.write({ e: 'started', pid: process.pid });
 const random = new Random(order.seed);
 const stopping = new AbortController();
-const lag = new LagWatch(history);
+const lag = watchLag(history);
 const resource = new Redis(order.resource);
 // The channel to the parent counts as a handle once somebody listens.
 process.on('message', (message: ToWorker) => {
@@ -49,7 +49,7 @@ async function stop(): Promise<void> {
   const listeners = opened.listeners();
   await opened.closeLent();
   await noteLeftovers(history, before, listeners);
-  lag.stop();
+  clearInterval(lag);
   context.close();
   resource.disconnect();
   process.disconnect();

@@ -1,8 +1,7 @@
 import { startCluster, slotOf, type RedisCluster } from '../../../support/redis-cluster.js';
 import type { RedisServer } from '../../../support/redis-server.js';
-import type { TcpProxy } from '../../../support/tcp-proxy.js';
 import type { Random } from '../../random.js';
-import { Admins } from '../redis/admins.js';
+import { adminOf } from '../redis/admins.js';
 import { leftoversOf } from '../redis/leftovers.js';
 import type { Leftover, Stage, StageOptions } from '../store.js';
 import { clusterFaults } from './faults.js';
@@ -22,11 +21,8 @@ interface Shard {
 
 /** A Redis Cluster of three masters, each with a replica. No proxies: each node tells clients the addresses of the others. */
 export class ClusterStage implements Stage {
-  readonly isShared = true;
   readonly faults = clusterFaults;
-  readonly proxies: readonly TcpProxy[] = [];
   readonly shards: readonly Shard[];
-  private readonly admins = new Admins();
   /** where slots are that were moved */
   private readonly moved = new Map<number, Shard>();
 
@@ -38,14 +34,10 @@ export class ClusterStage implements Stage {
     this.shards = masters.map((master, index) => ({ master, replica: nodes[masters.length + index]!, votedAt: 0 }));
   }
 
-  admin(node: RedisServer): ReturnType<Admins['of']> {
-    return this.admins.of(node);
-  }
-
   /** Finds the masters: the replica of each shard may be the master now. */
   async look(): Promise<void> {
     for (const shard of this.shards) {
-      const [role] = await this.admin(shard.replica).role();
+      const [role] = await adminOf(shard.replica).role();
       if (role === 'master') [shard.master, shard.replica] = [shard.replica, shard.master];
     }
   }
@@ -70,7 +62,7 @@ export class ClusterStage implements Stage {
 
   async leftovers(pidsOfKilled: ReadonlySet<number>): Promise<Leftover[]> {
     await this.look();
-    const all = await Promise.all(this.shards.map(({ master }) => leftoversOf(this.admin(master), pidsOfKilled)));
+    const all = await Promise.all(this.shards.map(({ master }) => leftoversOf(adminOf(master), pidsOfKilled)));
     return all.flat();
   }
 
@@ -81,8 +73,7 @@ export class ClusterStage implements Stage {
 
 export async function startStage({ random }: StageOptions): Promise<ClusterStage> {
   const cluster = await startCluster({ replicas: 1, nodeTimeout: NODE_TIMEOUT, args: ['--enable-debug-command', 'yes'] });
-  const stage = new ClusterStage(cluster, random.fork('slots'));
   // A failover that nobody asked for would lose writes.
-  for (const node of cluster.nodes) await stage.admin(node).config('SET', 'cluster-replica-no-failover', 'yes');
-  return stage;
+  for (const node of cluster.nodes) await adminOf(node).config('SET', 'cluster-replica-no-failover', 'yes');
+  return new ClusterStage(cluster, random.fork('slots'));
 }

@@ -13,5 +13,5 @@ export function open(target: unknown, random: Random): OpenedStore {
   const requestTimeout = random.pick([300, 600, 1_000]);
   const detail = random.pick(['cluster', 'client']);
   const where = detail === 'cluster' ? { cluster: nodes } : { client: new Cluster(nodes, { lazyConnect: true }) };
-  return { store: redisStore({ ...where, requestTimeout }), detail, listeners: () => [], closeLent: async () => undefined };
+  return { store: redisStore({ ...where, requestTimeout }), detail };
 }

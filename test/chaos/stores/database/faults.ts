@@ -1,6 +1,6 @@
 import type { Fault, Strike } from '../../faults/fault.js';
 import type { Scene } from '../../run/scene.js';
-import { KEYS } from '../../worker/keys.js';
+import { keyAt } from '../../worker/keys.js';
 import { databaseOf, type DatabaseStage, type Operator } from './stage.js';
 
 /** ms after its end when a row may be deleted here; the store itself waits for an hour. */
@@ -34,10 +34,7 @@ const FAULTS: readonly Fault[] = [
     await server.restart();
   }),
   wide('loss', 'all rows deleted', [0, 0], ({ operator }) => operator.sweep(0)),
-  wide('loss', 'row deleted', [0, 0], ({ operator }, _pause, { extent }) => {
-    const keys = Object.values(KEYS).flat();
-    return operator.deleteRow(keys[Math.floor(extent * keys.length)]!);
-  }),
+  wide('loss', 'row deleted', [0, 0], ({ operator }, _pause, { extent }) => operator.deleteRow(keyAt(extent))),
 ];
 
 type Act = (stage: DatabaseStage, pause: () => Promise<void>, strike: Strike) => Promise<void>;

@@ -1,19 +1,10 @@
+import type { DatabaseServer } from '../../../support/database-process.js';
 import type { TcpProxy } from '../../../support/tcp-proxy.js';
 import type { Fault } from '../../faults/fault.js';
 import type { Scene } from '../../run/scene.js';
 import { leftoversIn, type StoredRecord } from '../records/leftovers.js';
 import type { Leftover, Stage } from '../store.js';
 import { databaseFaults } from './faults.js';
-
-/** A private server of several processes, or of one. */
-export interface DatabaseServer {
-  readonly port: number | undefined;
-  pause(): void;
-  resume(): void;
-  kill(): Promise<void>;
-  restart(): Promise<void>;
-  stop(): Promise<void>;
-}
 
 /** Actions of an operator at one kind of database. */
 export interface Operator {
@@ -36,38 +27,23 @@ export interface Operator {
   lasting(): Promise<{ records: StoredRecord[]; time: number }>;
 }
 
-export interface DatabaseStageParts {
-  server: DatabaseServer;
-  operator: Operator;
-  proxies: TcpProxy[];
-  /** where a worker finds it, by the port of its proxy */
-  targetAt(port: number): unknown;
-  change: Stage['change'];
-}
-
 /** A database server, and a proxy before it for each worker. */
 export class DatabaseStage implements Stage {
-  readonly isShared = true;
   readonly faults: readonly Fault[];
-  readonly proxies: readonly TcpProxy[];
-  readonly change: Stage['change'];
 
-  constructor(private readonly parts: DatabaseStageParts) {
-    this.faults = databaseFaults(parts.operator);
-    this.proxies = parts.proxies;
-    this.change = parts.change;
-  }
-
-  get server(): DatabaseServer {
-    return this.parts.server;
-  }
-
-  get operator(): Operator {
-    return this.parts.operator;
+  constructor(
+    readonly server: DatabaseServer,
+    readonly operator: Operator,
+    readonly proxies: readonly TcpProxy[],
+    readonly change: Stage['change'],
+    /** where a worker finds it, by the port of its proxy */
+    private readonly targetAt: (port: number) => unknown,
+  ) {
+    this.faults = databaseFaults(operator);
   }
 
   target(slot: number): unknown {
-    return this.parts.targetAt(this.proxies[slot]!.port);
+    return this.targetAt(this.proxies[slot]!.port);
   }
 
   async heal(): Promise<void> {

@@ -1,7 +1,7 @@
 import { etcdStore } from '../../../../lib/stores/etcd/etcd.store.js';
 import { type Balancer, startBalancer } from '../../../support/balancer.js';
 import { type EtcdServer, moveLeader, startEtcdCluster } from '../../../support/etcd-server.js';
-import type { Fault } from '../../faults/fault.js';
+import { wide, type Fault } from '../../faults/fault.js';
 import { MembersStage } from '../members/stage.js';
 import type { EtcdTarget } from './worker.js';
 
@@ -44,35 +44,17 @@ async function answers(members: readonly EtcdServer[]): Promise<boolean> {
 }
 
 const faultsOf = (members: readonly EtcdServer[], balancer: Balancer): Fault[] => [
-  {
-    name: 'old revisions compacted',
-    group: 'server',
-    isWide: true,
-    duration: [0, 0],
-    async strike() {
-      const [member] = members as [EtcdServer];
-      const reply = await member.ask('/v3/kv/range', { key: 'AA==' });
-      const { header } = (await reply.json()) as { header: { revision: string } };
-      await member.ask('/v3/kv/compaction', { revision: header.revision, physical: true });
-    },
-  },
-  {
-    name: 'a balancer that answers 502',
-    group: 'net',
-    isWide: true,
-    duration: [100, 1_200],
-    async strike(scene, { duration }) {
-      balancer.down();
-      await scene.pause(duration);
-      balancer.up();
-    },
-  },
-  {
-    name: 'the leader moved',
-    group: 'failover',
-    isWide: true,
-    duration: [0, 0],
-    // Where another fault has left the members without a leader, there is none to be moved.
-    strike: () => moveLeader(members).catch(() => undefined),
-  },
+  wide('server', 'old revisions compacted', [0, 0], async () => {
+    const [member] = members as [EtcdServer];
+    const reply = await member.ask('/v3/kv/range', { key: 'AA==' });
+    const { header } = (await reply.json()) as { header: { revision: string } };
+    await member.ask('/v3/kv/compaction', { revision: header.revision, physical: true });
+  }),
+  wide('net', 'a balancer that answers 502', [100, 1_200], async (scene, { duration }) => {
+    balancer.down();
+    await scene.pause(duration);
+    balancer.up();
+  }),
+  // Where another fault has left the members without a leader, there is none to be moved.
+  wide('failover', 'the leader moved', [0, 0], () => moveLeader(members).catch(() => undefined)),
 ];

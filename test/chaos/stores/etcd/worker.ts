@@ -16,5 +16,5 @@ export function open(target: unknown, random: Random, breakTable?: (table: Recor
   const store = breakTable
     ? recordStore(breakTable(observedTable(new EtcdTable(new EtcdClient({ endpoints }, requestTimeout), prefix))))
     : etcdStore({ endpoints, prefix, requestTimeout });
-  return { store, listeners: () => [], closeLent: async () => undefined };
+  return { store };
 }

@@ -4,8 +4,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, s
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { FileTable } from '../../../../lib/stores/file/file.table.js';
-import type { Fault, Strike } from '../../faults/fault.js';
-import type { Scene } from '../../run/scene.js';
+import { fault, type Fault, type Group, type Strike } from '../../faults/fault.js';
 import { FileStage } from './stage.js';
 
 /** ms after its end when a key may be removed here; the store itself waits for an hour. */
@@ -16,9 +15,7 @@ const run = promisify(execFile);
 
 /** Faults of the files that the processes use. */
 export const fileFaults: readonly Fault[] = [
-  files('files', 'inbox removed', (directory, { extent }) => {
-    removeOne(directory, 'inboxes', extent);
-  }),
+  files('files', 'inbox removed', (directory, { extent }) => removeOne(directory, 'inboxes', extent)),
   files('files', 'all inboxes removed', (directory) => remove(directory, 'inboxes')),
   files('files', 'drafts removed', (directory) => remove(directory, 'drafts')),
   files('files', 'litter of dead processes', (directory, { at }) => {
@@ -44,17 +41,14 @@ export const fileFaults: readonly Fault[] = [
   }),
   files('files', 'swept', (directory) => new FileTable(directory, 1_000).sweep(ENDED_FOR)),
   files('loss', 'all keys removed', (directory) => remove(directory, 'keys')),
-  files('loss', 'key removed', (directory, { extent }) => {
-    removeOne(directory, 'keys', extent);
-  }),
+  files('loss', 'key removed', (directory, { extent }) => removeOne(directory, 'keys', extent)),
 ];
 
-function files(group: Fault['group'], name: string, act: (directory: string, strike: Strike) => void | Promise<void>): Fault {
-  async function strike({ stage }: Scene, one: Strike): Promise<void> {
+function files(group: Group, name: string, act: (directory: string, strike: Strike) => void | Promise<void>): Fault {
+  return fault(group, name, [0, 0], async ({ stage }, strike) => {
     if (!(stage instanceof FileStage)) throw new Error('This fault needs files');
-    await act(stage.directory, one);
-  }
-  return { group, name, duration: [0, 0], strike };
+    await act(stage.directory, strike);
+  });
 }
 
 /** One that was changed within the last second: it is not swept meanwhile. */

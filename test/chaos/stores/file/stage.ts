@@ -9,10 +9,8 @@ import type { FileTarget } from './worker.js';
 
 /** A directory. There is no server. */
 export class FileStage implements Stage {
-  readonly isShared = true;
   readonly knowsDeaths = true;
   readonly faults = fileFaults;
-  readonly proxies = [];
   readonly directory = mkdtempSync(join(tmpdir(), 'chaos-files-'));
 
   constructor() {
@@ -22,8 +20,6 @@ export class FileStage implements Stage {
   target(): FileTarget {
     return { directory: this.directory };
   }
-
-  async heal(): Promise<void> {}
 
   /** Records, and what processes have left of their inboxes. A killed one leaves them to the next sweep. */
   async leftovers(pidsOfKilled: ReadonlySet<number>): Promise<Leftover[]> {

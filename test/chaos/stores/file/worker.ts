@@ -12,5 +12,5 @@ export function open(target: unknown, random: Random, breakTable?: (table: Recor
   const { directory } = target as FileTarget;
   const requestTimeout = random.pick([300, 600, 1_000]);
   const store = breakTable ? recordStore(breakTable(new FileTable(directory, requestTimeout))) : fileStore({ directory, requestTimeout });
-  return { store, listeners: () => [], closeLent: async () => undefined };
+  return { store };
 }

@@ -1,5 +1,5 @@
 import type { DatabaseServer } from '../../../support/database-process.js';
-import type { Fault, Strike } from '../../faults/fault.js';
+import { wide, type Fault, type Strike } from '../../faults/fault.js';
 import type { Scene } from '../../run/scene.js';
 import { MembersStage } from './stage.js';
 
@@ -37,10 +37,6 @@ function restarted(group: Fault['group'], name: string, choose: Choose<DatabaseS
     await member.restart();
     await stageOf(scene).recovered();
   });
-}
-
-function wide(group: Fault['group'], name: string, duration: Fault['duration'], strike: Fault['strike']): Fault {
-  return { name, group, isWide: true, duration, strike };
 }
 
 function memberOf({ members }: MembersStage, extent: number): DatabaseServer {

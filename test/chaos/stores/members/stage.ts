@@ -2,7 +2,6 @@ import type { LockStore } from '../../../../lib/core.js';
 import { partsOf } from '../../../../lib/core/model/owner.js';
 import type { DatabaseServer } from '../../../support/database-process.js';
 import { eventually } from '../../../support/eventually.js';
-import type { TcpProxy } from '../../../support/tcp-proxy.js';
 import type { Fault } from '../../faults/fault.js';
 import type { Leftover, Stage } from '../store.js';
 import { memberFaults } from './faults.js';
@@ -26,9 +25,7 @@ export interface Ensemble {
 
 /** Three members of an engine that elects a leader. No proxies: the faults are those of members. */
 export class MembersStage implements Stage {
-  readonly isShared = true;
   readonly faults: readonly Fault[];
-  readonly proxies: readonly TcpProxy[] = [];
 
   constructor(private readonly ensemble: Ensemble) {
     this.faults = [...memberFaults(ensemble.restart ?? 'restart'), ...(ensemble.faults ?? [])];

@@ -6,5 +6,5 @@ let store: OpenedStore['store'] | undefined;
 /** One store for all locks of the worker: another one would know nothing of their keys. */
 export function open(): OpenedStore {
   store ??= memoryStore();
-  return { store, listeners: () => [], closeLent: async () => undefined };
+  return { store };
 }

@@ -21,5 +21,5 @@ export async function startStage({ slots, random }: StageOptions): Promise<Datab
   }
   const targetAt = (port: number): MysqlTarget => ({ url: `mysql://${USER}@127.0.0.1:${port}/chaos` });
   const change = (request: Buffer): boolean => request.includes('UPDATE') || request.includes('INSERT');
-  return new DatabaseStage({ server, operator: mysqlOperator(server.connection), proxies, targetAt, change });
+  return new DatabaseStage(server, mysqlOperator(server.connection), proxies, change, targetAt);
 }

@@ -18,12 +18,7 @@ export function open(target: unknown, random: Random, breakTable?: (table: Recor
   const requestTimeout = random.pick([300, 600, 1_000]);
   if (!breakTable && random.chance(0.6)) {
     const max = random.int(2, 4);
-    return {
-      store: mysqlStore({ url, max, requestTimeout }),
-      detail: `url, of ${max}`,
-      listeners: () => [],
-      closeLent: async () => undefined,
-    };
+    return { store: mysqlStore({ url, max, requestTimeout }), detail: `url, of ${max}` };
   }
   const pool = createPool({ uri: url, connectionLimit: 4, connectTimeout: requestTimeout });
   const listeners = watchListeners(pool);

@@ -23,5 +23,5 @@ export async function startStage({ slots, random }: StageOptions): Promise<Datab
   }
   const targetAt = (port: number): PostgresTarget => ({ url: postgresUrl({ ...server.connection, port, user: ROLE }) });
   // In the names of statements that are prepared, too.
-  return new DatabaseStage({ server, operator: postgresOperator(server.connection), proxies, targetAt, change: 'distributed_lock' });
+  return new DatabaseStage(server, postgresOperator(server.connection), proxies, 'distributed_lock', targetAt);
 }

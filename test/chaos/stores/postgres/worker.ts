@@ -15,17 +15,13 @@ export interface PostgresTarget {
 export function open(target: unknown, random: Random, breakTable?: (table: RecordTable) => RecordTable): OpenedStore {
   const { url } = target as PostgresTarget;
   const requestTimeout = random.pick([300, 600, 1_000]);
-  if (breakTable) return own(recordStore(breakTable(openTable({ url, requestTimeout }))));
+  if (breakTable) return { store: recordStore(breakTable(openTable({ url, requestTimeout }))) };
   const way = random.pick(['url', 'url', 'pool', 'query'] as const);
   if (way === 'url') {
     const [prepare, max] = [random.chance(0.7), random.int(2, 4)];
-    return { ...own(postgresStore({ url, requestTimeout, prepare, max })), detail: `url, ${prepare ? '' : 'not '}prepared, of ${max}` };
+    return { store: postgresStore({ url, requestTimeout, prepare, max }), detail: `url, ${prepare ? '' : 'not '}prepared, of ${max}` };
   }
   return lent(way, url, requestTimeout, random);
-}
-
-function own(store: OpenedStore['store']): OpenedStore {
-  return { store, listeners: () => [], closeLent: async () => undefined };
 }
 
 /** The settings that the guarantees ask of a lent pool: no wait is without end. */

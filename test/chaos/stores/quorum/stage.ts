@@ -1,7 +1,7 @@
 import { startRedis, type RedisServer } from '../../../support/redis-server.js';
 import { startProxy, type TcpProxy } from '../../../support/tcp-proxy.js';
 import { startClock } from '../../clock/clock.js';
-import { Admins } from '../redis/admins.js';
+import { adminOf } from '../redis/admins.js';
 import { leftoversOf } from '../redis/leftovers.js';
 import type { Leftover, Stage, StageOptions } from '../store.js';
 import { quorumFaults } from './faults.js';
@@ -11,10 +11,8 @@ const MEMBERS = 3;
 
 /** Redis servers that keep nothing through a crash. Each worker sees one of them through a proxy, so that its network can fail for a minority only. */
 export class QuorumStage implements Stage {
-  readonly isShared = true;
   readonly faults = quorumFaults;
   readonly change = 'evalsha';
-  private readonly admins = new Admins();
 
   constructor(
     readonly members: readonly RedisServer[],
@@ -22,10 +20,6 @@ export class QuorumStage implements Stage {
     /** says by how many ms the clock of one member is wrong */
     readonly setClock: (ms: number) => void,
   ) {}
-
-  admin(member: RedisServer): ReturnType<Admins['of']> {
-    return this.admins.of(member);
-  }
 
   target(slot: number): QuorumTarget {
     const proxied = slot % MEMBERS;
@@ -39,7 +33,7 @@ export class QuorumStage implements Stage {
   }
 
   async leftovers(pidsOfKilled: ReadonlySet<number>): Promise<Leftover[]> {
-    const all = await Promise.all(this.members.map((member) => leftoversOf(this.admin(member), pidsOfKilled)));
+    const all = await Promise.all(this.members.map((member) => leftoversOf(adminOf(member), pidsOfKilled)));
     return all.flat();
   }
 

@@ -17,5 +17,5 @@ export function open(target: unknown, random: Random): OpenedStore {
   const memberTimeout = random.pick([100, 200]);
   const stores = members.map((options) => redisStore({ options, requestTimeout }));
   const store = quorumStore(stores, { quarantine: QUARANTINE, memberTimeout });
-  return { store, detail: `memberTimeout ${memberTimeout} ms,`, listeners: () => [], closeLent: async () => undefined };
+  return { store, detail: `memberTimeout ${memberTimeout} ms,` };
 }

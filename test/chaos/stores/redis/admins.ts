@@ -1,13 +1,11 @@
 import type { Redis } from 'ioredis';
 import type { RedisServer } from '../../../support/redis-server.js';
 
-/** Connections of the controller's own, which no proxy stands before: one to each server. */
-export class Admins {
-  private readonly clients = new Map<RedisServer, Redis>();
+const admins = new WeakMap<RedisServer, Redis>();
 
-  of(server: RedisServer): Redis {
-    let client = this.clients.get(server);
-    if (!client) this.clients.set(server, (client = server.client()));
-    return client;
-  }
+/** A connection of the controller's own, which no proxy stands before: one to each server. */
+export function adminOf(server: RedisServer): Redis {
+  let client = admins.get(server);
+  if (!client) admins.set(server, (client = server.client()));
+  return client;
 }

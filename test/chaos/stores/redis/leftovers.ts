@@ -16,7 +16,10 @@ async function leftoverOf(redis: Redis, key: string, pidsOfKilled: ReadonlySet<n
   if (/:fence$|:audit$|\bkept:|latch-/.test(key)) return undefined;
   const type = await redis.type(key);
   if (!key.endsWith(':queue')) return { key, what: `${key}: a ${type} for ${left} ms: ${await valueOf(redis, key, type)}` };
-  const entries = (await redis.zrange(key, '0', '-1')).filter((entry) => !pidsOfKilled.has(pidOf(entry)));
+  // An owner is `app@host:pid:uuid`.
+  const entries = (await redis.zrange(key, '0', '-1')).filter(
+    (entry) => !pidsOfKilled.has(Number(/:(\d+):[0-9a-f-]{36}/.exec(entry)?.[1])),
+  );
   const owners = entries.map((entry) => entry.split('\n')[0]!);
   return entries.length === 0 ? undefined : { key, what: `${key}: entries of live processes: ${JSON.stringify(entries)}`, owners };
 }
@@ -24,9 +27,4 @@ async function leftoverOf(redis: Redis, key: string, pidsOfKilled: ReadonlySet<n
 async function valueOf(redis: Redis, key: string, type: string): Promise<string> {
   if (type === 'string') return (await redis.get(key)) ?? '';
   return type === 'zset' ? (await redis.zrange(key, '0', '-1', 'WITHSCORES')).join(' ') : '';
-}
-
-/** An owner is `app@host:pid:uuid`. */
-function pidOf(owner: string): number {
-  return Number(/:(\d+):[0-9a-f-]{36}/.exec(owner)?.[1]);
 }

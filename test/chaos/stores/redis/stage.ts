@@ -2,7 +2,7 @@ import type { Redis } from 'ioredis';
 import { eventually } from '../../../support/eventually.js';
 import type { RedisServer } from '../../../support/redis-server.js';
 import type { TcpProxy } from '../../../support/tcp-proxy.js';
-import { Admins } from './admins.js';
+import { adminOf } from './admins.js';
 import { redisFaults } from './faults/all.js';
 import { leftoversOf } from './leftovers.js';
 import type { RedisTarget } from './worker.js';
@@ -26,13 +26,11 @@ export interface RedisStageParts {
 
 /** Redis servers, and a proxy for each worker before the one that is the master. */
 export class RedisStage implements Stage {
-  readonly isShared = true;
   readonly faults = redisFaults;
   readonly change = 'evalsha';
   master: RedisServer;
   replica: RedisServer | undefined;
   readonly proxies: TcpProxy[];
-  private readonly admins = new Admins();
 
   constructor(private readonly parts: RedisStageParts) {
     this.master = parts.master;
@@ -41,7 +39,7 @@ export class RedisStage implements Stage {
   }
 
   admin(server = this.master): Redis {
-    return this.admins.of(server);
+    return adminOf(server);
   }
 
   get sentinel(): RedisServer {

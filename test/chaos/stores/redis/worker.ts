@@ -24,5 +24,5 @@ export function open(target: unknown, random: Random): OpenedStore {
 }
 
 function opened(options: RedisStoreOptions, detail?: string): OpenedStore {
-  return { store: redisStore(options), detail, listeners: () => [], closeLent: async () => undefined };
+  return { store: redisStore(options), detail };
 }

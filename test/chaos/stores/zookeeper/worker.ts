@@ -18,5 +18,5 @@ export function open(target: unknown, random: Random, breakTable?: (table: Recor
   const store = breakTable
     ? recordStore(breakTable(observedTable(new ZookeeperTable(session()))))
     : zookeeperStore({ connectionString: hosts + node, requestTimeout });
-  return { store, listeners: () => [], closeLent: async () => undefined };
+  return { store };
 }

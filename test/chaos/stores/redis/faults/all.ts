@@ -1,28 +1,26 @@
-import type { Fault } from '../../../faults/fault.js';
-import { serverClockFaults } from './clock.js';
+import { serverClockJumps } from '../../../faults/clock.js';
+import { wide, type Fault } from '../../../faults/fault.js';
 import { failoverFaults } from './failover.js';
-import { lossFaults } from './loss.js';
-import { memoryFaults } from './memory.js';
-import { restartFaults } from './restart.js';
+import { lossFaults, restartMaster } from './loss.js';
 import { rightsFaults } from './rights.js';
 import { sentinelFaults } from './sentinel.js';
 import { serverFaults } from './server.js';
-import type { Aim } from './aim.js';
 import { redisOf } from './stage-of.js';
-
-const atMaster: Aim = (scene) => {
-  const stage = redisOf(scene);
-  return { server: stage.master, admin: stage.admin() };
-};
 
 /** Faults of Redis servers. */
 export const redisFaults: readonly Fault[] = [
-  ...serverFaults(atMaster),
+  ...serverFaults((scene) => redisOf(scene).master),
   ...rightsFaults,
-  ...memoryFaults,
-  ...restartFaults,
+  wide('memory', 'memory full', [100, 3_000], async (scene, { duration }) => {
+    const stage = redisOf(scene);
+    await stage.onEach('CONFIG', 'SET', 'maxmemory', '1');
+    await scene.pause(duration);
+    await stage.onEach('CONFIG', 'SET', 'maxmemory', '0');
+  }),
+  // It comes back with all that it had answered for: `appendfsync always`.
+  wide('restart', 'server killed and restarted', [0, 2_000], restartMaster),
   ...failoverFaults,
   ...sentinelFaults,
-  ...serverClockFaults,
+  serverClockJumps('clock-server', "the servers' wall clock jumps"),
   ...lossFaults,
 ];

@@ -1,47 +1,29 @@
 import { eventually } from '../../../../support/eventually.js';
 import type { Scene } from '../../../run/scene.js';
 import type { RedisStage } from '../stage.js';
-import type { Fault, Strike } from '../../../faults/fault.js';
+import { wide, type Fault, type Strike } from '../../../faults/fault.js';
 import { follow } from '../follow.js';
 import { redisOf } from './stage-of.js';
 
 /** The replica becomes the master, and nothing is lost. The workers' address moves; what is open stays for a while, and is cut then. */
 export const failoverFaults: Fault[] = [
-  {
-    name: 'failover by FAILOVER',
-    group: 'failover',
-    isWide: true,
-    duration: [0, 1_500],
-    strike: (scene, strike) => failover(scene, strike, byFailover),
-  },
-  {
-    name: 'failover by REPLICAOF',
-    group: 'failover',
-    isWide: true,
-    duration: [0, 1_500],
-    strike: (scene, strike) => failover(scene, strike, byReplicaOf),
-  },
-  {
-    name: 'the replica takes over without a word to the master, which then hangs',
-    group: 'takeover',
-    isWide: true,
-    duration: [0, 1_500],
-    async strike(scene, { duration }) {
-      const stage = redisOf(scene);
-      const { master, replica } = stage;
-      await caughtUp(stage);
-      await stage.admin(replica).call('REPLICAOF', 'NO', 'ONE');
-      // What the old master writes now never reaches the new one, and is not acknowledged.
-      await scene.pause(duration / 2);
-      await master.pause();
-      await scene.pause(duration / 2);
-      stage.moveAddress();
-      for (const proxy of stage.proxies) proxy.cut();
-      stage.swap();
-      await master.resume();
-      await follow(master, replica!);
-    },
-  },
+  wide('failover', 'failover by FAILOVER', [0, 1_500], (scene, strike) => failover(scene, strike, byFailover)),
+  wide('failover', 'failover by REPLICAOF', [0, 1_500], (scene, strike) => failover(scene, strike, byReplicaOf)),
+  wide('takeover', 'the replica takes over without a word to the master, which then hangs', [0, 1_500], async (scene, { duration }) => {
+    const stage = redisOf(scene);
+    const { master, replica } = stage;
+    await caughtUp(stage);
+    await stage.admin(replica).call('REPLICAOF', 'NO', 'ONE');
+    // What the old master writes now never reaches the new one, and is not acknowledged.
+    await scene.pause(duration / 2);
+    await master.pause();
+    await scene.pause(duration / 2);
+    stage.moveAddress();
+    for (const proxy of stage.proxies) proxy.cut();
+    stage.swap();
+    await master.resume();
+    await follow(master, replica!);
+  }),
 ];
 
 async function failover(scene: Scene, { duration, extent }: Strike, promote: (stage: RedisStage) => Promise<void>): Promise<void> {

@@ -1,5 +1,5 @@
 import { PATTERNS } from '../../../worker/keys.js';
-import type { Fault, Strike } from '../../../faults/fault.js';
+import { wide, type Fault, type Strike } from '../../../faults/fault.js';
 import { redisOf } from './stage-of.js';
 
 /** The workers' user may not do something for a while. */
@@ -10,18 +10,12 @@ export const rightsFaults: Fault[] = [
 ];
 
 function rights(name: string, take: (strike: Strike) => string[], give: string[]): Fault {
-  return {
-    name,
-    group: 'rights',
-    isWide: true,
-    duration: [200, 3_000],
-    async strike(scene, strike) {
-      const stage = redisOf(scene);
-      await stage.onEach('ACL', 'SETUSER', 'worker', ...take(strike));
-      await scene.pause(strike.duration);
-      await stage.onEach('ACL', 'SETUSER', 'worker', ...give);
-    },
-  };
+  return wide('rights', name, [200, 3_000], async (scene, strike) => {
+    const stage = redisOf(scene);
+    await stage.onEach('ACL', 'SETUSER', 'worker', ...take(strike));
+    await scene.pause(strike.duration);
+    await stage.onEach('ACL', 'SETUSER', 'worker', ...give);
+  });
 }
 
 function allBut(index: number): string[] {

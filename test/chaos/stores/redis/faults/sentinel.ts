@@ -1,5 +1,5 @@
 import { eventually } from '../../../../support/eventually.js';
-import type { Fault } from '../../../faults/fault.js';
+import { fault, wide, type Fault } from '../../../faults/fault.js';
 import { MASTER, type RedisStage } from '../stage.js';
 import { caughtUp } from './failover.js';
 import { redisOf } from './stage-of.js';
@@ -9,27 +9,18 @@ import { redisOf } from './stage-of.js';
  * refuses all writes before (`min-replicas-to-write`), and the replica has the earlier ones.
  */
 export const sentinelFaults: Fault[] = [
-  {
-    name: 'failover by a sentinel',
-    group: 'sentinel',
-    isWide: true,
-    duration: [0, 1_000],
-    async strike(scene, { duration }) {
-      const stage = redisOf(scene);
-      await stage.settle();
-      await eventually(() => isReady(stage), { within: 30_000, every: 50 });
-      await eventually(() => promote(stage), { within: 30_000, every: 500 });
-      await eventually(() => isMaster(stage), { within: 15_000 });
-      stage.swap();
-      await scene.pause(duration);
-    },
-  },
-  {
-    name: 'clients killed behind a sentinel',
-    group: 'sentinel',
-    duration: [0, 0],
-    strike: async (scene) => void (await redisOf(scene).admin().call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes')),
-  },
+  wide('sentinel', 'failover by a sentinel', [0, 1_000], async (scene, { duration }) => {
+    const stage = redisOf(scene);
+    await stage.settle();
+    await eventually(() => isReady(stage), { within: 30_000, every: 50 });
+    await eventually(() => promote(stage), { within: 30_000, every: 500 });
+    await eventually(() => isMaster(stage), { within: 15_000 });
+    stage.swap();
+    await scene.pause(duration);
+  }),
+  fault('sentinel', 'clients killed behind a sentinel', [0, 0], async (scene) => {
+    await redisOf(scene).admin().call('CLIENT', 'KILL', 'TYPE', 'normal', 'SKIPME', 'yes');
+  }),
 ];
 
 /** The sentinel knows of one master and of one replica that follows it. */
