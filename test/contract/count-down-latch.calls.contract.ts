@@ -1,21 +1,13 @@
 import { passTime } from '../support/virtual-time.js';
 import { getEventListeners } from 'node:events';
-import {
-  type CountDownLatch,
-  type LatchCallOptions,
-  type LatchChange,
-  LockConfigError,
-  LockLostError,
-  StoreError,
-} from 'nestjs-distributed-lock/core';
+import type { CountDownLatch, LatchCallOptions, LatchChange } from 'nestjs-distributed-lock/core';
+import { LockConfigError, LockLostError, StoreError } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { firstTurnAfterStandingStill } from '../support/time.js';
 import { counting, deaf, failing, held, losing, refusal, silent } from './misbehaviour.js';
 import { latchOpener, type LatchMisbehaviour } from './open-latches.js';
 import type { MakeStore } from './open-locks.js';
 import { rejection, timed } from '../support/rejection.js';
-
-type Latches = ReturnType<typeof latchOpener>;
 
 /** Each call, and the verb by which it asks. Where there is no latch, it ends with the answer of the store. */
 const CALLS: [
@@ -42,7 +34,7 @@ export function latchCallsContract(makeStore: MakeStore): void {
     const call = async (latch: CountDownLatch, options?: LatchCallOptions): Promise<unknown> => callOf(latch, options);
 
     /** A latch whose store does this, and counts the requests. */
-    const latchWith = (misbehaving: LatchMisbehaviour, options: Parameters<Latches['open']>[0] = {}) =>
+    const latchWith = (misbehaving: LatchMisbehaviour, options: Parameters<typeof open>[0] = {}) =>
       open({ misbehaving: (real) => requests.misbehaving({ ...real, ...misbehaving(real) }), ...options }).countDownLatch(key);
 
     it('waits through an outage that ends in time', async () => {

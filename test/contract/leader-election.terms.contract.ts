@@ -4,7 +4,7 @@ import { begunByThen } from '../support/begun-by-then.js';
 import { eventually } from '../support/eventually.js';
 import { candidate, elected, waits } from './candidates.js';
 import { changing, failing, refusal } from './misbehaviour.js';
-import { rejection } from '../support/rejection.js';
+import { rejection, throwing } from '../support/rejection.js';
 import { long, type Setting } from './setting.js';
 
 export function leaderTermsContract({ open, newKey, driver, isFree: isKeyFree, where }: Setting): void {
@@ -56,12 +56,7 @@ export function leaderTermsContract({ open, newKey, driver, isFree: isKeyFree, w
 
     it.each([
       ['later', () => passTime(1).then(() => Promise.reject(new Error('its own')))],
-      [
-        'at once',
-        () => {
-          throw new Error('its own');
-        },
-      ],
+      ['at once', throwing(new Error('its own'))],
     ])('that fails %s releases the term, and its error comes through (G10)', async (_when, work) => {
       const revoked = jest.fn();
       election.on('revoked', revoked);

@@ -1,40 +1,21 @@
-import type { AcquireRequest, LeaseDriver } from '../../lib/core/store/lease-driver.js';
+import type { AcquireRequest } from '../../lib/core/store/lease-driver.js';
 import { eventually } from '../../lib/testing/store/eventually.js';
-import { itInTime, OFFER, SHORT_LEASE } from './in-time.js';
+import { driverRequests, GRANTED, TAKEN, tokenOf } from './driver-requests.js';
+import { itInTime, OFFER } from './in-time.js';
 import type { Kind } from './kinds.js';
-import { locksOpener, type MakeStore, where } from './open-locks.js';
+import { type MakeStore, SHORT_LEASE, where } from './open-locks.js';
 import { timed } from '../support/rejection.js';
-import { renewalBy } from './renewing.js';
 
 /** The promises of every driver of an exclusive lock to the engine above it. */
 export function leaseDriverContract(makeStore: MakeStore, kind: Kind): void {
   describe('the driver', () => {
-    const { newKey, driver: newDriver } = locksOpener(makeStore, kind);
-    let driver: LeaseDriver;
-    let key: string;
-    beforeEach(() => {
-      driver = newDriver();
-      key = newKey();
-    });
-
-    const acquire = (owner: string, request: Partial<AcquireRequest> = {}) =>
-      driver.acquire({ key, owner, ttl: 20_000, tokens: 1, queue: false, ...request });
-    const renew = (owner: string, ttl = 20_000) => renewalBy(driver, { key, owner, ttl });
-    const release = (owner: string, keepFor = 0) => driver.release({ key, owner, keepFor });
-    const leave = (owner: string) => driver.leave({ key, owner });
-    const check = async (owner: string) => (await driver.check({ key, owner })).state;
-    const remaining = async (owner = 'a') => (await driver.check({ key, owner })).remaining;
-    const tokenOf = async (owner: string, request?: Partial<AcquireRequest>) => {
-      const reply = await acquire(owner, request);
-      if (!reply.granted) throw new Error(`${owner} should have got the key of ${reply.holder}.`);
-      return reply.token!;
-    };
-    const granted = { granted: true };
-    const taken = { granted: false };
+    const { newKey, setUp, acquire, renewAll, release, leave, look, stateOf, states, remaining } = driverRequests(makeStore, kind);
+    const renew = async (owner: string, ttl = 20_000) => (await renewAll({ owner, ttl }))[0];
+    const tokenIn = (owner: string, request?: Partial<AcquireRequest>) => tokenOf(acquire(owner, request));
 
     describe('G2 grants a key to one owner', () => {
       it('at a time, and says who has it and for how long', async () => {
-        expect(await acquire('a')).toMatchObject(granted);
+        expect(await acquire('a')).toMatchObject(GRANTED);
         const reply = await acquire('b');
         expect(reply).toMatchObject({ granted: false, holder: 'a', ahead: 0 });
         expect((reply as { remaining: number }).remaining).toBeGreaterThan(10_000);
@@ -57,25 +38,25 @@ export function leaseDriverContract(makeStore: MakeStore, kind: Kind): void {
       it('with tokens that grow by at least as many as are reserved, whatever ends the tenure', async () => {
         // Two seconds of the clock that tokens follow.
         const reserved = 2_000_000;
-        const first = await tokenOf('a', { tokens: reserved });
+        const first = await tokenIn('a', { tokens: reserved });
         await release('a');
-        const second = await tokenOf('b', { ttl: SHORT_LEASE });
+        const second = await tokenIn('b', { ttl: SHORT_LEASE });
         expect(second).toBeGreaterThanOrEqual(first + reserved);
-        await eventually(async () => (await check('b')) === 'free');
-        const third = await tokenOf('c');
+        await eventually(async () => (await stateOf('b')) === 'free');
+        const third = await tokenIn('c');
         expect(third).toBeGreaterThan(second);
         await leave('c');
-        const fourth = await tokenOf('d');
+        const fourth = await tokenIn('d');
         expect(fourth).toBeGreaterThan(third);
         for (const token of [first, second, third, fourth]) expect(Number.isSafeInteger(token + reserved)).toBe(true);
       });
 
       it('with tokens from a floor on, where the request has one, and goes on from there', async () => {
-        const floor = (await tokenOf('a')) + 2_000_000;
+        const floor = (await tokenIn('a')) + 2_000_000;
         await release('a');
-        expect(await tokenOf('b', { floor, tokens: 5 })).toBeGreaterThanOrEqual(floor);
+        expect(await tokenIn('b', { floor, tokens: 5 })).toBeGreaterThanOrEqual(floor);
         await release('b');
-        expect(await tokenOf('c')).toBeGreaterThanOrEqual(floor + 5);
+        expect(await tokenIn('c')).toBeGreaterThanOrEqual(floor + 5);
       });
     });
 
@@ -86,16 +67,12 @@ export function leaseDriverContract(makeStore: MakeStore, kind: Kind): void {
         expect(await release('b')).toBe('lost');
         expect(await release('b', 1)).toBe('lost');
         await leave('b');
-        expect(await check('a')).toBe('held');
-        await driver.acquire({ key: other, owner: 'b', ttl: 10_000, tokens: 1, queue: false });
-        const batch = [
-          { key, owner: 'b', ttl: 60_000 },
-          { key: other, owner: 'b', ttl: 60_000 },
-          { key: newKey(), owner: 'a', ttl: 60_000 },
-          { key, owner: 'a', ttl: 60_000 },
-        ];
-        expect(await Promise.all(driver.renew(batch))).toEqual(['lost', 'renewed', 'lost', 'renewed']);
-        expect((await driver.check({ key: other, owner: 'b' })).remaining).toBeGreaterThan(30_000);
+        expect(await stateOf('a')).toBe('held');
+        await acquire('b', { key: other, ttl: 10_000 });
+        const mine = { owner: 'b', ttl: 60_000 };
+        const batch = [mine, { ...mine, key: other }, { owner: 'a', ttl: 60_000, key: newKey() }, { owner: 'a', ttl: 60_000 }];
+        expect(await renewAll(...batch)).toEqual(['lost', 'renewed', 'lost', 'renewed']);
+        expect((await look('b', other)).remaining).toBeGreaterThan(30_000);
         expect(await remaining()).toBeGreaterThan(30_000);
       });
 
@@ -114,13 +91,13 @@ export function leaseDriverContract(makeStore: MakeStore, kind: Kind): void {
 
     describe('G6 is safe to repeat', () => {
       it('an acquire: the owner has it, no shorter than before, with a token that is no smaller', async () => {
-        const first = await tokenOf('a', { ttl: 60_000 });
-        const second = await tokenOf('a', { ttl: 5_000, queue: true });
+        const first = await tokenIn('a', { ttl: 60_000 });
+        const second = await tokenIn('a', { ttl: 5_000, queue: true });
         expect(second).toBeGreaterThanOrEqual(first);
         expect(await remaining()).toBeGreaterThan(30_000);
-        expect(await acquire('b')).toMatchObject(taken);
+        expect(await acquire('b')).toMatchObject(TAKEN);
         expect(await release('a')).toBe('released');
-        expect(await check('b')).toBe('free');
+        expect(await stateOf('b')).toBe('free');
       });
 
       it('a renewal: it pushes the end later and never nearer, and never takes a key that is free', async () => {
@@ -132,14 +109,14 @@ export function leaseDriverContract(makeStore: MakeStore, kind: Kind): void {
         }
         await release('a');
         expect(await renew('a')).toBe('lost');
-        expect(await check('a')).toBe('free');
+        expect(await stateOf('a')).toBe('free');
       });
 
       it('a release', async () => {
         await acquire('a');
         expect(await release('a')).toBe('released');
         expect(await release('a')).toBe('lost');
-        expect(await check('b')).toBe('free');
+        expect(await stateOf('b')).toBe('free');
       });
 
       it('a release that keeps the key: it is still its own, and the end stays', async () => {
@@ -148,18 +125,18 @@ export function leaseDriverContract(makeStore: MakeStore, kind: Kind): void {
         expect(await release('a', 60_000)).toBe('released');
         expect(await renew('a', 60_000)).toBe('lost');
         await leave('a');
-        expect(await acquire('b')).toMatchObject(taken);
+        expect(await acquire('b')).toMatchObject(TAKEN);
         expect(await remaining()).toBeLessThanOrEqual(10_000);
       });
 
       it('an acquire that does not wait: it leaves no queue entry, also behind waiters', async () => {
         await acquire('a');
         await acquire('b', { queue: true });
-        for (let times = 0; times < 2; times++) expect(await acquire('c')).toMatchObject(taken);
-        expect(await check('c')).toBe('taken');
+        for (let times = 0; times < 2; times++) expect(await acquire('c')).toMatchObject(TAKEN);
+        expect(await stateOf('c')).toBe('taken');
         await leave('b');
         await release('a');
-        expect(await check('c')).toBe('free');
+        expect(await stateOf('c')).toBe('free');
       });
 
       it('joining the queue: each owner has one queue entry', async () => {
@@ -173,61 +150,47 @@ export function leaseDriverContract(makeStore: MakeStore, kind: Kind): void {
         await acquire('a');
         for (let times = 0; times < 2; times++) await acquire('b', { queue: true });
         for (const owner of ['b', 'b']) await leave(owner);
-        expect(await check('b')).toBe('taken');
+        expect(await stateOf('b')).toBe('taken');
         for (const owner of ['a', 'a']) await leave(owner);
-        expect(await check('b')).toBe('free');
+        expect(await stateOf('b')).toBe('free');
       });
     });
 
-    describe('says of a key, to all who ask,', () => {
-      const whole = (owner: string) => driver.check({ key, owner });
+    it('says of a key, to all who ask, who has it, by the last of the tokens that were reserved, or that nobody has it', async () => {
+      const free = { state: 'free', holder: null, token: null };
       /** There is no one token of a key that could be shared. */
       const told = (token: number) => (kind.share ? null : token);
-
-      it('that nobody has it', async () => {
-        expect(await whole('a')).toMatchObject({ state: 'free', holder: null, token: null });
-        await acquire('a');
-        await release('a');
-        expect(await whole('a')).toMatchObject({ state: 'free', holder: null, token: null });
-      });
-
-      it('who has it, and by which token', async () => {
-        const first = await tokenOf('a');
-        await acquire('b', { queue: true });
-        const reply = { remaining: expect.any(Number), holder: 'a', token: told(first) };
-        expect(await whole('a')).toEqual({ state: 'held', ...reply });
-        expect(await whole('b')).toEqual({ state: 'queued', ...reply });
-        expect(await whole('c')).toEqual({ state: 'taken', ...reply });
-        await release('a');
-        const second = await tokenOf('b');
-        expect(second).toBeGreaterThan(first);
-        expect(await whole('a')).toMatchObject({ state: 'taken', holder: 'b', token: told(second) });
-      });
-
-      it('the last of the tokens that were reserved', async () => {
-        const first = await tokenOf('a', { tokens: 5 });
-        expect(await whole('b')).toMatchObject({ holder: 'a', token: told(first + 4) });
-      });
+      expect(await look('a')).toMatchObject(free);
+      const first = await tokenIn('a', { tokens: 5 });
+      await acquire('b', { queue: true });
+      const reply = { remaining: expect.any(Number), holder: 'a', token: told(first + 4) };
+      expect(await look('a')).toEqual({ state: 'held', ...reply });
+      expect(await look('b')).toEqual({ state: 'queued', ...reply });
+      expect(await look('c')).toEqual({ state: 'taken', ...reply });
+      await release('a');
+      const second = await tokenIn('b');
+      expect(second).toBeGreaterThan(first);
+      expect(await look('a')).toMatchObject({ state: 'taken', holder: 'b', token: told(second) });
+      await release('b');
+      expect(await look('a')).toMatchObject(free);
     });
 
     describe('hands a key to the queue', () => {
       const queueUp = async () => {
-        key = newKey();
+        setUp();
         await acquire('a');
         for (const owner of ['b', 'c', 'd']) await acquire(owner, { queue: true });
       };
 
-      const ends = { 'a release': release, 'a give-up': leave };
-      for (const [how, end] of Object.entries(ends)) {
+      for (const [how, end] of Object.entries({ 'a release': release, 'a give-up': leave }))
         itInTime(`by ${how}, to its head, and to nobody else`, queueUp, async () => {
           await end('a');
-          expect(await Promise.all(['a', 'b', 'c', 'd'].map(check))).toEqual(['taken', 'held', 'queued', 'queued']);
+          expect(await states('a', 'b', 'c', 'd')).toEqual(['taken', 'held', 'queued', 'queued']);
           expect(await acquire('stranger')).toMatchObject({ granted: false, holder: 'b' });
           expect(await acquire('c', { queue: true })).toMatchObject({ granted: false, holder: 'b', ahead: 0 });
-          expect(await acquire('b', { queue: true })).toMatchObject(granted);
+          expect(await acquire('b', { queue: true })).toMatchObject(GRANTED);
           expect(await remaining('b')).toBeGreaterThan(10_000);
         });
-      }
 
       it('for about a second: the next one gets what the head does not take', async () => {
         await queueUp();
@@ -237,7 +200,7 @@ export function leaseDriverContract(makeStore: MakeStore, kind: Kind): void {
           await eventually(async () => (await acquire('c', { queue: true })).granted);
         });
         expect(elapsed).toBeGreaterThan(OFFER - 5);
-        expect(await check('b')).toBe('taken');
+        expect(await stateOf('b')).toBe('taken');
       });
 
       it('when a lease runs out too: to a waiter, not to a newcomer', async () => {
@@ -256,15 +219,15 @@ export function leaseDriverContract(makeStore: MakeStore, kind: Kind): void {
           await leave('d');
           await acquire('e', { queue: true });
           await release('a');
-          expect(await acquire('c', { queue: true })).toMatchObject(granted);
+          expect(await acquire('c', { queue: true })).toMatchObject(GRANTED);
           await release('c');
-          expect(await Promise.all(['b', 'd', 'e'].map(check))).toEqual(['taken', 'taken', 'held']);
+          expect(await states('b', 'd', 'e')).toEqual(['taken', 'taken', 'held']);
         });
 
         itInTime('when the head gives up what it is offered', queueUp, async () => {
           await release('a');
           await leave('b');
-          expect(await check('c')).toBe('held');
+          expect(await stateOf('c')).toBe('held');
         });
       });
 
@@ -275,7 +238,7 @@ export function leaseDriverContract(makeStore: MakeStore, kind: Kind): void {
           await eventually(async () => (await acquire('b', { queue: true })).granted);
         });
         expect(elapsed).toBeGreaterThan(SHORT_LEASE - 5);
-        expect(await check('c')).toBe('queued');
+        expect(await stateOf('c')).toBe('queued');
       });
     });
   });

@@ -2,7 +2,7 @@ import { passTime } from '../support/virtual-time.js';
 import { currentLease, type Lease, LockLostError, type Locks, LockTimeoutError, StoreError } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { gate } from '../support/gate.js';
-import { failing } from './misbehaviour.js';
+import { changing, failing } from './misbehaviour.js';
 import { rejection } from '../support/rejection.js';
 import { long, type Setting } from './setting.js';
 
@@ -33,8 +33,9 @@ export function multiLeaseContract({ open, newKey, driver, isFree, takeAway, los
       expect(lease.signal.aborted).toBe(false);
       await lease.renew();
       lease.assertHeld();
-      expect(await lease.release()).toBe(true);
-      expect(await lease.release()).toBe(true);
+      expect([await isFree(a), await isFree(b)]).toEqual([false, false]);
+      expect([await lease.release(), await lease.release()]).toEqual([true, true]);
+      expect([await isFree(a), await isFree(b)]).toEqual([true, true]);
       expect(lease.remaining()).toBe(0);
       expect(() => lease.assertHeld()).toThrow(LockLostError);
     });
@@ -153,9 +154,7 @@ export function multiLeaseContract({ open, newKey, driver, isFree, takeAway, los
     it('no body starts when its wait timeout ends and one of them is lost (G1)', async () => {
       const slow = gate();
       const late = open({
-        misbehaving: (real) => ({
-          acquire: (request) => (request.key === b ? slow.passed : Promise.resolve()).then(() => real.acquire(request)),
-        }),
+        misbehaving: changing('acquire', (send, { key }) => (key === b ? slow.passed.then(send) : send())),
         defaults: long,
       });
       const body = jest.fn();

@@ -26,13 +26,6 @@ export function multiLockTakingContract(
   const areTaken = (keys: string) => eventually(async () => expect(await taken()).toBe(keys));
 
   describe('all or none', () => {
-    it('are taken and released together', async () => {
-      const lease = await locks.multiLock([c, a, b]).acquire();
-      expect(await taken()).toBe('abc');
-      expect(await lease.release()).toBe(true);
-      expect(await taken()).toBe('');
-    });
-
     it.each([0, 1, 2])('are taken where another one holds one of them (the one at %p): null, and nothing is kept', async (which) => {
       const held = [a, b, c][which]!;
       const holder = await open().acquire(held, long);
@@ -53,15 +46,6 @@ export function multiLockTakingContract(
       expect(await rejection(slow.multiLock([a, b, c]).acquire({ waitTimeout: 50 }))).toBeInstanceOf(LockTimeoutError);
       await (await open().multiLock([a, b]).tryAcquire())!.release();
       await holder.release();
-    });
-
-    it('are waited for, and taken in the moment in which the last one is free', async () => {
-      const holder = await open().acquire(b, long);
-      const waiting = locks.multiLock([a, b, c]).acquire({ waitTimeout: Infinity });
-      await areTaken('ab');
-      await holder.release();
-      (await waiting).assertHeld();
-      await areTaken('abc');
     });
 
     it.each([
@@ -247,21 +231,19 @@ export function multiLockTakingContract(
     });
   });
 
-  describe('waits in its queues', () => {
-    it('in their order with fair, for each key', async () => {
-      const holder = await open().acquire(b, long);
-      const order: string[] = [];
-      const stand = async (name: string) => {
-        const own = open({ defaults: long });
-        const placed = waits(own);
-        const waiting = own.multiLock([b, c]).using(() => order.push(name), { fair: true, waitTimeout: Infinity });
-        await placed;
-        return { waiting };
-      };
-      const [first, second] = [await stand('first'), await stand('second')];
-      await holder.release();
-      await Promise.all([first.waiting, second.waiting]);
-      expect(order).toEqual(['first', 'second']);
-    });
+  it('waits in its queues in their order with fair, for each key', async () => {
+    const holder = await open().acquire(b, long);
+    const order: string[] = [];
+    const stand = async (name: string) => {
+      const own = open({ defaults: long });
+      const placed = waits(own);
+      const waiting = own.multiLock([b, c]).using(() => order.push(name), { fair: true, waitTimeout: Infinity });
+      await placed;
+      return { waiting };
+    };
+    const [first, second] = [await stand('first'), await stand('second')];
+    await holder.release();
+    await Promise.all([first.waiting, second.waiting]);
+    expect(order).toEqual(['first', 'second']);
   });
 }

@@ -3,6 +3,7 @@ import { getEventListeners } from 'node:events';
 import { type Lease, LockAbortedError, type Locks, LockTimeoutError, type WakeUps } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { signalAfter } from '../support/time.js';
+import { timersLeft } from './timers-left.js';
 import { GarbageCount } from './garbage.js';
 import { heldBy } from './held-by.js';
 import { failing } from './misbehaviour.js';
@@ -161,14 +162,9 @@ export function cleanupContract({ open, newKey }: Setting, remains: () => Promis
     });
 
     it('no timer of a wait that is over, however it ended', async () => {
-      const set = jest.spyOn(globalThis, 'setTimeout');
-      const clear = jest.spyOn(globalThis, 'clearTimeout');
       // No other timer is as long as these.
-      const timers = () =>
-        set.mock.results
-          .filter((_, index) => set.mock.calls[index]![1]! > 20_000)
-          .map(({ value }) => value as NodeJS.Timeout)
-          .filter((timer) => timer.hasRef() && clear.mock.calls.every(([cleared]) => cleared !== timer)).length;
+      const left = timersLeft(20_000);
+      const timers = () => left().filter((timer) => timer.hasRef()).length;
       const minute = { ...patient, waitTimeout: 60_000 };
       const holder = await locks.acquire(key, minute);
       const waiting = [

@@ -1,12 +1,6 @@
 import { passTime } from '../support/virtual-time.js';
-import {
-  type AcquireReply,
-  LockAbortedError,
-  LockLostError,
-  LockTimeoutError,
-  QuorumError,
-  StoreError,
-} from 'nestjs-distributed-lock/core';
+import type { AcquireReply } from 'nestjs-distributed-lock/core';
+import { LockAbortedError, LockLostError, LockTimeoutError, QuorumError, StoreError } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { standStill } from '../support/time.js';
 import { changing, counting, failing, fault, held, late, outage, refusal, silent } from './misbehaviour.js';

@@ -35,11 +35,6 @@ export function reentrancyContract({ open, newKey, isFree, takeAway, lose }: Set
       expect(await isFree(key)).toBe(true);
     });
 
-    it('takes it again through other keys in between', async () => {
-      const result = await locks.using(key, () => locks.using(newKey(), () => locks.using(key, () => 'inside', { waitTimeout: 0 })));
-      expect(result).toBe('inside');
-    });
-
     it('goes on in work that begins with its `then`, as of a query builder', async () => {
       const found = await locks.using(key, (lease) => begunByThen(() => locks.using(key, () => currentLease()?.owner === lease.owner)));
       expect(found).toBe(true);
@@ -58,13 +53,6 @@ export function reentrancyContract({ open, newKey, isFree, takeAway, lose }: Set
       expect(await isFree(key)).toBe(true);
     });
 
-    it('is not opened by a bare acquire: elsewhere a second one waits like another caller', async () => {
-      const lease = await locks.acquire(key);
-      expect(await locks.tryAcquire(key)).toBeNull();
-      expect(await rejection(locks.using(key, () => undefined, { waitTimeout: 0 }))).toBeInstanceOf(LockTimeoutError);
-      await lease.release();
-    });
-
     it.each([
       ['of the call', { reentrant: false }, {}],
       ['of the Locks', {}, { reentrant: false }],
@@ -72,22 +60,6 @@ export function reentrancyContract({ open, newKey, isFree, takeAway, lose }: Set
       const strict = open({ defaults });
       const inner = strict.using(key, () => strict.using(key, () => undefined, { waitTimeout: 20, ...own }));
       expect(await rejection(inner)).toBeInstanceOf(LockTimeoutError);
-    });
-
-    it('is not shared by siblings that begin together', async () => {
-      const seen: string[] = [];
-      const sibling = (name: string) =>
-        locks.using(
-          key,
-          async () => {
-            seen.push(`${name} in`);
-            await passTime(20);
-            seen.push(`${name} out`);
-          },
-          { waitTimeout: Infinity, retryInterval: 10 },
-        );
-      await Promise.all([sibling('a'), sibling('b')]);
-      expect(seen.map((entry) => entry.slice(2))).toEqual(['in', 'out', 'in', 'out']);
     });
 
     it('is shared by the siblings inside it', async () => {

@@ -1,36 +1,11 @@
 import '../support/virtual-time.js';
-import {
-  type Lease,
-  type LockError,
-  type LockEvents,
-  LockLostError,
-  type Locks,
-  LockTimeoutError,
-  StoreError,
-} from 'nestjs-distributed-lock/core';
+import type { Lease, LockError, LockEvents, Locks } from 'nestjs-distributed-lock/core';
+import { LockLostError, LockTimeoutError, StoreError } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { failing, fault, held, outage, refusal } from './misbehaviour.js';
 import type { Misbehaviour } from './open-locks.js';
-import { rejection } from '../support/rejection.js';
+import { rejection, throwing } from '../support/rejection.js';
 import { long, type Setting } from './setting.js';
-
-/** Every release fails, in one way or another. */
-const failingReleases: [string, Misbehaviour][] = [
-  ['gets no answer', failing('release')],
-  ['is refused', failing('release', Infinity, refusal)],
-  ['breaks the driver', failing('release', Infinity, fault)],
-  [
-    'breaks the driver at once',
-    () => ({
-      release() {
-        throw fault();
-      },
-    }),
-  ],
-];
-const throwing = (error: Error) => () => {
-  throw error;
-};
 
 export function resultsContract({ open, newKey, isFree, takeAway }: Setting): void {
   let key: string;
@@ -48,7 +23,12 @@ export function resultsContract({ open, newKey, isFree, takeAway }: Setting): vo
       expect(await isFree(key)).toBe(true);
     });
 
-    it.each(failingReleases)('where the release %s', async (_how, misbehaving) => {
+    it.each<[string, Misbehaviour]>([
+      ['gets no answer', failing('release')],
+      ['is refused', failing('release', Infinity, refusal)],
+      ['breaks the driver', failing('release', Infinity, fault)],
+      ['breaks the driver at once', () => ({ release: throwing(fault()) })],
+    ])('where the release %s', async (_how, misbehaving) => {
       const locks = open({ misbehaving, requestTimeout: 50 });
       const error = new Error('404');
       expect(await locks.using(newKey(), async () => 'done')).toBe('done');

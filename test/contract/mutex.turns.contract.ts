@@ -1,12 +1,5 @@
 import { passTime } from '../support/virtual-time.js';
-import {
-  type ExtendReply,
-  type ExtendRequest,
-  type Lease,
-  type LeaseDriver,
-  type LockEvents,
-  type Locks,
-} from 'nestjs-distributed-lock/core';
+import type { ExtendReply, ExtendRequest, Lease, LeaseDriver, LockEvents, Locks } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { gate } from '../support/gate.js';
 import { changing, outage } from './misbehaviour.js';

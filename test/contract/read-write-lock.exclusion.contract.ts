@@ -3,6 +3,7 @@ import type { ReadWritePolicy } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import { random } from '../support/random.js';
 import { sideOf } from './kinds.js';
+import { queued } from './misbehaviour.js';
 import { locksOpener, type LocksOpener } from './open-locks.js';
 import { type Call, OrderedCalls } from './ordered-calls.js';
 import { patient, type Setting } from './setting.js';
@@ -75,29 +76,25 @@ export function readWriteExclusionContract({ open, newKey, makeStore }: Setting)
     );
   });
 
-  describe('of the waiters', () => {
-    const orders: [ReadWritePolicy, string[], string[]][] = [
-      ['fair', ['R1', 'W1', 'R2', 'R3', 'W2', 'W3', 'R4'], ['R1', 'W1', 'R2 R3', 'W2', 'W3', 'R4']],
-      ['readers', ['W1', 'R1', 'W2', 'R2', 'R3'], ['R1 R2 R3', 'W1', 'W2']],
-      ['writers', ['R1', 'W1', 'R2', 'R3', 'W2'], ['W1', 'W2', 'R1 R2 R3']],
-    ];
-
-    it.each(orders)('policy %p lets in, of %j, %j', async (policy, waiting, groups) => {
-      const ordered = new OrderedCalls();
-      const take = (name: string) => ordered.take(name, sides[policy][name[0] as 'R' | 'W'], key);
-      const first = await take('W0');
-      const calls = new Map<string, Call>();
-      for (const name of waiting) calls.set(name, await take(name));
-      first.end();
-      const seen = ['W0'];
-      for (const group of groups.map((names) => names.split(' '))) {
-        await eventually(() => ordered.entered.length === seen.length + group.length);
-        expect(ordered.entered.slice(seen.length).sort()).toEqual(group);
-        seen.push(...group);
-        for (const name of group) calls.get(name)!.end();
-      }
-      for (const { ended } of calls.values()) await ended;
-    });
+  it.each<[ReadWritePolicy, string[], string[]]>([
+    ['fair', ['R1', 'W1', 'R2', 'R3', 'W2', 'W3', 'R4'], ['R1', 'W1', 'R2 R3', 'W2', 'W3', 'R4']],
+    ['readers', ['W1', 'R1', 'W2', 'R2', 'R3'], ['R1 R2 R3', 'W1', 'W2']],
+    ['writers', ['R1', 'W1', 'R2', 'R3', 'W2'], ['W1', 'W2', 'R1 R2 R3']],
+  ])('of the waiters policy %p lets in, of %j, %j', async (policy, waiting, groups) => {
+    const ordered = new OrderedCalls();
+    const take = (name: string) => ordered.take(name, sides[policy][name[0] as 'R' | 'W'], key);
+    const first = await take('W0');
+    const calls = new Map<string, Call>();
+    for (const name of waiting) calls.set(name, await take(name));
+    first.end();
+    const seen = ['W0'];
+    for (const group of groups.map((names) => names.split(' '))) {
+      await eventually(() => ordered.entered.length === seen.length + group.length);
+      expect(ordered.entered.slice(seen.length).sort()).toEqual(group);
+      seen.push(...group);
+      for (const name of group) calls.get(name)!.end();
+    }
+    for (const { ended } of calls.values()) await ended;
   });
 
   describe('policy "fair" starves neither side', () => {
@@ -118,11 +115,7 @@ export function readWriteExclusionContract({ open, newKey, makeStore }: Setting)
       const streams = Array.from({ length: STREAMS }, (_, n) => run(n));
       await eventually(() => sections > 3 * STREAMS);
       let before = Infinity;
-      const other = openOther({
-        misbehaving: (real) => ({
-          acquire: (request) => real.acquire(request).finally(() => (before = request.queue ? Math.min(before, sections) : before)),
-        }),
-      });
+      const other = openOther({ misbehaving: queued(() => (before = Math.min(before, sections))) });
       const until = await other.using(key, () => sections, patient);
       isOver = true;
       await Promise.all(streams);

@@ -99,16 +99,6 @@ export function readWriteReentrancyContract(makeStore: MakeStore): void {
       expect(ordered.entered).not.toContain('late');
     });
 
-    it('reads before all waiters', async () => {
-      const ordered = new OrderedCalls();
-      await lock.write.using(async () => {
-        await ordered.take('writer', writers, key);
-        await ordered.take('reader', readers, key);
-        await lock.read.using(() => expect(ordered.entered).toEqual([]), { waitTimeout: 0 });
-      }, patient);
-      await eventually(() => ordered.entered.includes('writer'));
-    });
-
     it('keeps writers out by its read lock though its write lease is lost', async () => {
       const end = gate();
       const reading = gate();

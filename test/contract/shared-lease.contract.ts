@@ -1,5 +1,5 @@
 import '../support/virtual-time.js';
-import { type Lease, LockTimeoutError } from 'nestjs-distributed-lock/core';
+import { LockTimeoutError } from 'nestjs-distributed-lock/core';
 import { eventually } from '../support/eventually.js';
 import type { Kind } from './kinds.js';
 import type { MakeStore } from './open-locks.js';
@@ -13,7 +13,7 @@ import { long, patient, setting } from './setting.js';
  */
 export function sharedLeaseContract(makeStore: MakeStore, kind: Kind, whole: Kind, remains: () => Promise<string[]> | string[]): void {
   describe(`a ${kind.name}`, () => {
-    const { open, newKey, takeAway, waiter } = setting(makeStore, kind);
+    const { open, newKey, waiter } = setting(makeStore, kind);
     const alone = setting(makeStore, whole);
     let key: string;
     beforeEach(() => (key = newKey()));
@@ -29,14 +29,6 @@ export function sharedLeaseContract(makeStore: MakeStore, kind: Kind, whole: Kin
       await leases[1]!.renew();
       expect(await Promise.all([leases[1]!.release(), leases[1]!.release()])).toEqual([true, true]);
       expect(await isFree()).toBe(true);
-    });
-
-    it('is lost, which the call says unless it is to be ignored; its own error comes through (G4, G10)', async () => {
-      const body = (lease: Lease) => takeAway(lease).then(() => 'done');
-      expect(await rejection(open().using(key, body))).toMatchObject({ name: 'LockLostError', result: 'done', key });
-      expect(await open().using(key, body, { onLost: 'ignore' })).toBe('done');
-      const error = new Error('404');
-      expect(await rejection(open().using(key, (lease) => takeAway(lease).then(() => Promise.reject(error))))).toBe(error);
     });
 
     describe('G8 G9 waiters', () => {

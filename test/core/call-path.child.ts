@@ -1,5 +1,5 @@
 // Which files of lib are loaded by the entries of a plain program, and which ones one decorated call passes. Its argument is the connection of a Redis server.
-import { Session } from 'node:inspector';
+import { type Profiler, Session } from 'node:inspector';
 import { tellParent } from '../support/child.js';
 import type { RedisConnection } from '../support/redis-server.js';
 
@@ -43,19 +43,13 @@ await module.init();
 const shop = module.get(Shop);
 await shop.sell();
 
-interface Coverage {
-  readonly result: readonly {
-    readonly url: string;
-    readonly functions: readonly { readonly ranges: readonly { readonly count: number }[] }[];
-  }[];
-}
 ask('Profiler.enable');
 ask('Profiler.startPreciseCoverage', { callCount: true, detailed: false });
 const passed: Set<string>[] = [];
 for (let call = 0; call < 5; call++) {
   ask('Profiler.takePreciseCoverage');
   await shop.sell();
-  const { result } = ask<Coverage>('Profiler.takePreciseCoverage');
+  const { result } = ask<Profiler.TakePreciseCoverageReturnType>('Profiler.takePreciseCoverage');
   const ran = result.filter(({ functions }) => functions.some(({ ranges }) => ranges.some(({ count }) => count > 0)));
   passed.push(new Set(ran.flatMap((script) => ownFile(script.url))));
 }

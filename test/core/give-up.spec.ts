@@ -1,7 +1,9 @@
 import { mayTake, passTime } from '../support/virtual-time.js';
 import { type LatchDriver, Locks, StoreError, type LeaseDriver } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
+import { closedAfter } from '../support/closed-after.js';
 import { rejection, timed } from '../support/rejection.js';
+import { timersLeft } from '../contract/timers-left.js';
 import { failing, outage, refusal } from '../contract/misbehaviour.js';
 
 mayTake(120_000);
@@ -12,13 +14,10 @@ const REQUEST_TIMEOUT = 5_000;
 
 const unsent = (): StoreError => new StoreError('Not sent, on purpose.', { transient: false, isUnsent: true });
 
-const opened: Locks[] = [];
-afterEach(async () => void (await Promise.all(opened.splice(0).map((locks) => locks.close()))));
-
 /** Locks over a store of their own, and when each request was sent. */
 function open(misbehaving: (real: LeaseDriver) => Partial<LeaseDriver>) {
   const store = memoryStore();
-  const real = { ...store.mutex, ...verbsOf(store.mutex) };
+  const real = store.mutex;
   const altered = { ...real, ...misbehaving(real) };
   const start = performance.now();
   const sent: Record<'acquire' | 'release' | 'leave', number[]> = { acquire: [], release: [], leave: [] };
@@ -26,23 +25,11 @@ function open(misbehaving: (real: LeaseDriver) => Partial<LeaseDriver>) {
     [verb]: (request: never) => (sent[verb].push(performance.now() - start), altered[verb](request)),
   });
   const mutex = { ...altered, ...noted('acquire'), ...noted('release'), ...noted('leave') };
-  const locks = new Locks({ ...store, requestTimeout: REQUEST_TIMEOUT, mutex }, { logger: false });
+  const locks = closedAfter(new Locks({ ...store, requestTimeout: REQUEST_TIMEOUT, mutex }, { logger: false }));
   const unknown: string[] = [];
   locks.on('unknown', ({ operation }) => unknown.push(operation));
-  opened.push(locks);
   const isFree = async () => (await real.check({ key: KEY, owner: 'nobody' })).state === 'free';
   return { locks, sent, unknown, isFree };
-}
-
-function verbsOf(driver: LeaseDriver) {
-  return {
-    queueEntryLifetime: driver.queueEntryLifetime,
-    acquire: driver.acquire.bind(driver),
-    renew: driver.renew.bind(driver),
-    release: driver.release.bind(driver),
-    leave: driver.leave.bind(driver),
-    check: driver.check.bind(driver),
-  };
 }
 
 describe.each([
@@ -51,8 +38,8 @@ describe.each([
 ] as const)('a %s that is refused for good', (verb, call, also) => {
   const refusedFor = (times: number) => open((real) => ({ ...also(real), ...failing(verb, times, refusal)(real) }));
 
-  it('is repeated soon, then more and more rarely, and no more when the lease is over', async () => {
-    const { locks, sent } = refusedFor(Infinity);
+  it('is repeated soon, then more and more rarely, and no more when the lease is over, and is one event', async () => {
+    const { locks, sent, unknown } = refusedFor(Infinity);
     await call(locks);
     await passTime(60_000);
     const times = sent[verb];
@@ -60,30 +47,19 @@ describe.each([
     expect(times[3]).toBeLessThanOrEqual(400);
     expect(times.at(-1)).toBeGreaterThan(20_000);
     expect(times.at(-1)).toBeLessThan(30_000);
-  });
-
-  it('is one event, however often it is repeated', async () => {
-    const { locks, unknown } = refusedFor(Infinity);
-    await call(locks);
-    await passTime(60_000);
     expect(unknown).toEqual([verb]);
   });
 
   it('is not waited for by close(): it is sent once more at most, and no timer stays', async () => {
-    const set = jest.spyOn(globalThis, 'setTimeout');
-    const clear = jest.spyOn(globalThis, 'clearTimeout');
     // Those of the store and of the watchdog are shorter.
-    const timers = () =>
-      set.mock.results.filter(
-        ({ value }, index) => set.mock.calls[index]![1]! > 1_000 && clear.mock.calls.every(([cleared]) => cleared !== value),
-      ).length;
+    const timers = timersLeft(1_000);
     const { locks, sent } = refusedFor(Infinity);
     await call(locks);
     for (let times = 0; times < 3; times++) await passTime(900);
-    expect(timers()).toBe(1);
+    expect(timers()).toHaveLength(1);
     const { length } = sent[verb];
     expect((await timed(() => locks.close())).elapsed).toBeLessThanOrEqual(1);
-    expect(timers()).toBe(0);
+    expect(timers()).toEqual([]);
     jest.restoreAllMocks();
     await passTime(30_000);
     expect(sent[verb]).toHaveLength(length + 1);
@@ -167,8 +143,7 @@ describe('a request that was not sent', () => {
       },
       leave: (of: Parameters<LatchDriver['leave']>[0]) => (sent.push('leave'), real!.leave(of)),
     });
-    const locks = new Locks({ ...store, countDownLatch: latches }, { logger: false });
-    opened.push(locks);
+    const locks = closedAfter(new Locks({ ...store, countDownLatch: latches }, { logger: false }));
     const latch = locks.countDownLatch(KEY);
     await latch.trySetCount(1);
     expect(await rejection(latch.await({ waitTimeout: Infinity, retryInterval: 100 }))).toMatchObject({ isUnsent: true });

@@ -6,29 +6,23 @@ import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { prometheus } from 'nestjs-distributed-lock/prometheus';
 import { faultyStore, LockProbe, lockMatchers } from 'nestjs-distributed-lock/testing';
 import type { HeldLease } from '../../lib/core/holding/held-lease.js';
-import { rejection } from '../support/rejection.js';
+import { closedAfter } from '../support/closed-after.js';
+import { rejection, throwing } from '../support/rejection.js';
 
 mayTake(60_000);
 expect.extend(lockMatchers);
 const within = 5_000;
 const HOUR = 3_600_000;
-const opened: Locks[] = [];
-afterEach(() => Promise.all(opened.splice(0).map((locks) => locks.close())));
-function open(store = memoryStore(), options: LocksOptions = {}): Locks {
-  const locks = new Locks(store, { logger: false, ...options });
-  opened.push(locks);
-  return locks;
-}
+const open = (store = memoryStore(), options: LocksOptions = {}) => closedAfter(new Locks(store, { logger: false, ...options }));
 
 describe('a lease that cannot be handed over says so, and is held on', () => {
-  const cases: [string, (locks: Locks) => Promise<Lease>][] = [
+  it.each<[string, (locks: Locks) => Promise<Lease>]>([
     ['of a read lock', (locks) => locks.readWriteLock('key').read.acquire()],
     ['of a write lock', (locks) => locks.readWriteLock('key').write.acquire()],
     ['of a semaphore', (locks) => locks.semaphore('key', { permits: 1 }).acquire()],
     ['of a multi-lock', (locks) => locks.multiLock(['a', 'b']).acquire()],
     ['of a part of a multi-lock', async (locks) => (await locks.multiLock(['a', 'b']).acquire()).leases[1]!],
-  ];
-  it.each(cases)('%s', async (_which, take) => {
+  ])('%s', async (_which, take) => {
     const lease = await take(open());
     expect(await rejection(lease.handOver({ within }))).toBeInstanceOf(UnsupportedPrimitiveError);
     lease.assertHeld();
@@ -62,9 +56,7 @@ describe('a lease that cannot be handed over says so, and is held on', () => {
 it('a hand-over under which a callback of the release fails rejects with its error, and the key is released: nobody has the ticket', async () => {
   const locks = open();
   const lease = (await locks.acquire('key')) as HeldLease;
-  lease.onRelease(() => {
-    throw new Error('a transaction is open');
-  });
+  lease.onRelease(throwing(new Error('a transaction is open')));
   expect(await rejection(lease.handOver({ within: 60_000 }))).toMatchObject({ message: 'a transaction is open' });
   expect(await locks.using('key', () => 'free', { waitTimeout: 0 })).toBe('free');
 });
@@ -101,7 +93,7 @@ it('an error of adopt names the caller', async () => {
 describe('a text that is not a ticket', () => {
   const textOf = (ticket: unknown, prefix = 'ndl1.') => prefix + Buffer.from(JSON.stringify(ticket)).toString('base64url');
   const good = { key: 'key', owner: 'a@b:1:c', keepFor: 0 };
-  const cases: [string, unknown, unknown][] = [
+  it.each<[string, unknown, unknown]>([
     ['no text', undefined, LockConfigError],
     ['empty', '', LockConfigError],
     ['of another form', textOf(good, 'ndl2.'), LockConfigError],
@@ -110,8 +102,7 @@ describe('a text that is not a ticket', () => {
     ['without an owner', textOf({ ...good, owner: undefined }), LockConfigError],
     ['with an empty key', textOf({ ...good, key: '' }), LockConfigError],
     ['with a minHold that is none', textOf({ ...good, keepFor: 1.5 }), LockConfigError],
-  ];
-  it.each(cases)('is refused: %s', async (_which, text, error) => {
+  ])('is refused: %s', async (_which, text, error) => {
     expect(await rejection(open().adopt(text as string))).toBeInstanceOf(error);
   });
 
@@ -168,21 +159,19 @@ describe('operators', () => {
   });
 });
 
-describe('the test kit', () => {
-  it('has it in faultyStore and LockProbe', async () => {
-    const store = faultyStore(memoryStore());
-    const locks = open(store);
-    const probe = new LockProbe(locks);
-    const lease = await locks.acquire('key');
-    const ticket = await lease.handOver({ within });
-    expect(probe).toHoldNothing();
-    const lost = store.faults.dropReply('acquire');
-    const adopted = await locks.adopt(ticket);
-    await lost;
-    expect(probe.holdings).toMatchObject([{ state: 'handedOver' }, { state: 'held', owner: adopted.owner }]);
-    await store.faults.lose('key');
-    expect(adopted.signal.aborted).toBe(true);
-    await adopted.release();
-    probe.onApplicationShutdown();
-  });
+it('the test kit has it in faultyStore and LockProbe', async () => {
+  const store = faultyStore(memoryStore());
+  const locks = open(store);
+  const probe = new LockProbe(locks);
+  const lease = await locks.acquire('key');
+  const ticket = await lease.handOver({ within });
+  expect(probe).toHoldNothing();
+  const lost = store.faults.dropReply('acquire');
+  const adopted = await locks.adopt(ticket);
+  await lost;
+  expect(probe.holdings).toMatchObject([{ state: 'handedOver' }, { state: 'held', owner: adopted.owner }]);
+  await store.faults.lose('key');
+  expect(adopted.signal.aborted).toBe(true);
+  await adopted.release();
+  probe.onApplicationShutdown();
 });

@@ -2,6 +2,7 @@ import { mayTake, passTime } from '../support/virtual-time.js';
 import { StoreError } from 'nestjs-distributed-lock/core';
 import { afterTry, Inbox, type InboxConnection } from '../../lib/core/store/inbox.js';
 import { TopicBus } from '../../lib/core/store/topic-bus.js';
+import { throwing } from '../support/rejection.js';
 
 const HOUR = 3_600_000;
 mayTake(3 * HOUR);
@@ -106,9 +107,7 @@ it('a bus whose client throws once goes on with the next topic', async () => {
   const options = { connection: 'inbox', open: () => Promise.resolve(true), publish: () => Promise.resolve(0) };
   const bus = new TopicBus({ ...options, requestTimeout: 1_000 });
   const subscribe = jest.fn(() => Promise.resolve());
-  subscribe.mockImplementationOnce(() => {
-    throw new Error('The client is closed.');
-  });
+  subscribe.mockImplementationOnce(throwing(new Error('The client is closed.')));
   await bus.connected(subscribe);
   await bus.listen('ops', () => undefined);
   await bus.listen('revoke', () => undefined);

@@ -1,20 +1,16 @@
-import '../support/virtual-time.js';
+import { afterTurns, passTime } from '../support/virtual-time.js';
 import { Locks, StoreError, UnsupportedPrimitiveError, type Bus, type LockStore, type LocksOptions } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
+import { closedAfter } from '../support/closed-after.js';
 import { gate } from '../support/gate.js';
 import { eventually } from '../support/eventually.js';
-import { afterTurns, passTime } from '../support/virtual-time.js';
 import { firstTurnAfterStandingStill, pause } from '../support/time.js';
 
 // A process reports many keys in several turns of the event loop.
 afterTurns(2);
-const opened: Locks[] = [];
-afterEach(() => Promise.all(opened.splice(0).map((locks) => locks.close())));
 
 function open(store: LockStore = memoryStore(), options: LocksOptions = {}): Locks {
-  const locks = new Locks(store, { logger: false, shutdownTimeout: 0, ...options });
-  opened.push(locks);
-  return locks;
+  return closedAfter(new Locks(store, { logger: false, shutdownTimeout: 0, ...options }));
 }
 
 /** A memory store with other answers. */

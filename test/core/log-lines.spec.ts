@@ -2,25 +2,23 @@ import { afterTurns, mayTake } from '../support/virtual-time.js';
 import { Locks, type LockTimeoutError, StoreError, type LocksOptions, type LogDetails } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { HeldLease } from '../../lib/core/holding/held-lease.js';
+import { closedAfter } from '../support/closed-after.js';
 import { gate } from '../support/gate.js';
 import { withoutKeys } from '../readme/health-without-terminus.js';
 import { eventually } from '../support/eventually.js';
+import { throwing } from '../support/rejection.js';
 import { firstTurnAfterStandingStill, pause } from '../support/time.js';
 
 mayTake(130_000);
 // Who waits for what is gathered once for an iteration of the event loop, and no time passes within one.
 afterTurns(2);
 
-const opened: Locks[] = [];
-afterEach(() => Promise.all(opened.splice(0).map((locks) => locks.close())));
-
 function open(options: LocksOptions = {}, store = memoryStore()) {
   const lines: string[] = [];
   const details: (LogDetails | undefined)[] = [];
   const write = (level: string) => (message: string, about?: LogDetails) => void (lines.push(`${level} ${message}`), details.push(about));
   const logger = { warn: write('warn'), error: write('error'), debug: write('debug') };
-  const locks = new Locks(store, { logger, shutdownTimeout: 0, app: 'shop', ...options });
-  opened.push(locks);
+  const locks = closedAfter(new Locks(store, { logger, shutdownTimeout: 0, app: 'shop', ...options }));
   return { locks, store, lines, details, logger, of: (level: string) => lines.filter((line) => line.startsWith(level)) };
 }
 
@@ -236,11 +234,7 @@ describe('the log', () => {
 
   it('says once a minute, of each listener, that it fails', async () => {
     const { locks, of } = open();
-    for (const fault of ['one', 'two']) {
-      locks.on('released', () => {
-        throw new Error(fault);
-      });
-    }
+    for (const fault of ['one', 'two']) locks.on('released', throwing(new Error(fault)));
     for (let times = 0; times < 5; times++) await locks.using('key', () => undefined);
     expect(of('error')).toEqual(['one', 'two'].map((fault) => `error A listener of "released" failed: Error: ${fault} [NDL_LISTENER]`));
     await pause(61_000);
@@ -333,9 +327,7 @@ it('a telemetry adapter that cannot stop does not keep the store open', async ()
   const store = memoryStore();
   const closed = jest.spyOn(store, 'close');
   const warnings: string[] = [];
-  const stop = (): void => {
-    throw new Error('it cannot stop');
-  };
+  const stop = throwing(new Error('it cannot stop'));
   const logger = { warn: (message: string) => void warnings.push(message), error: () => undefined };
   await new Locks(store, { logger, telemetry: { observe: () => ({ stop }) } }).close();
   expect(closed).toHaveBeenCalledTimes(1);

@@ -1,15 +1,13 @@
 import { afterTurns, mayTake } from '../support/virtual-time.js';
 import { Locks, type LockStore, StoreError } from 'nestjs-distributed-lock/core';
 import { recordStore } from '../../lib/stores/records/record.store.js';
+import { closedAfter } from '../support/closed-after.js';
 import { eventually } from '../support/eventually.js';
 import { MapData, MapTable } from '../support/map-table.js';
 import { pause } from '../support/time.js';
 
 mayTake(120_000);
 afterTurns(4);
-
-const opened: Locks[] = [];
-afterEach(() => Promise.all(opened.splice(0).map((locks) => locks.close())));
 
 /** Locks over a table that a stranger has written, on a database that can be away. */
 function open() {
@@ -32,8 +30,7 @@ function open() {
       return () => troubles.delete(listener);
     },
   };
-  const locks = new Locks(store, { logger, shutdownTimeout: 0 });
-  opened.push(locks);
+  const locks = closedAfter(new Locks(store, { logger, shutdownTimeout: 0 }));
   const trouble = () => troubles.forEach((listener) => listener());
   return { locks, lines, database, trouble, troubles, fail: () => locks.acquire('key', { waitTimeout: 0 }).catch(() => undefined) };
 }
@@ -111,17 +108,15 @@ describe('the log of a store that knows nothing of outages', () => {
   });
 });
 
-describe('the log of a store that says when something is wrong', () => {
-  it('names an outage without a request, and no trouble that is over', async () => {
-    const { lines, database, trouble } = open();
-    trouble();
-    await pause(2_000);
-    expect(lines).toEqual([]);
-    database.isAway = true;
-    trouble();
-    await eventually(() => lines.length > 0);
-    expect(lines).toEqual([expect.stringMatching(AWAY)]);
-  });
+it('the log of a store that says when something is wrong names an outage without a request, and no trouble that is over', async () => {
+  const { lines, database, trouble } = open();
+  trouble();
+  await pause(2_000);
+  expect(lines).toEqual([]);
+  database.isAway = true;
+  trouble();
+  await eventually(() => lines.length > 0);
+  expect(lines).toEqual([expect.stringMatching(AWAY)]);
 });
 
 describe('the line of a start', () => {

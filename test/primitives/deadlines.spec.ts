@@ -22,21 +22,26 @@ interface Pace {
 /** The memory store, which does at once what it is asked, and answers at its own pace. */
 function slowStore(pace: Pace): LockStore {
   const store = memoryStore();
+  const late = async (reply: unknown): Promise<unknown> => {
+    const answer: unknown = await reply;
+    const { delay, pending } = pace;
+    if (delay > 0) {
+      await new Promise<void>((resolve) => {
+        pending.add(resolve);
+        if (delay < Infinity) setTimeout(resolve, delay);
+      });
+    }
+    return answer;
+  };
   const slowed = <D extends object>(driver: D): D =>
     new Proxy(driver, {
       get(target, name) {
         const member: unknown = Reflect.get(target, name);
         if (typeof member !== 'function') return member;
-        return async (...args: unknown[]): Promise<unknown> => {
-          const reply: unknown = await (member.apply(target, args) as Promise<unknown>);
-          const { delay, pending } = pace;
-          if (delay > 0) {
-            await new Promise<void>((resolve) => {
-              pending.add(resolve);
-              if (delay < Infinity) setTimeout(resolve, delay);
-            });
-          }
-          return reply;
+        return (...args: unknown[]): unknown => {
+          const reply: unknown = member.apply(target, args);
+          // Renewals have an answer each.
+          return Array.isArray(reply) ? reply.map(late) : late(reply);
         };
       },
     });
@@ -127,10 +132,11 @@ describe('G9 whatever is under way', () => {
       ['behind a holder elsewhere', () => elsewhere, {}],
       ['in a fair queue', () => elsewhere, { fair: true }],
     ])('does not keep those who wait %s', async (_where, holder, options) => {
-      await holder().acquire('key', PATIENT);
+      const lease = await holder().acquire('key', PATIENT);
       const calls = await three({ ...IMPATIENT, ...options });
       pace.delay = delay;
       await expectEnds(calls, 0);
+      lease.assertHeld();
     });
 
     it.each([-1_000, -100, 0, 100, 500])('nor when the holder releases %d ms from their end', async (time) => {

@@ -2,6 +2,7 @@ import { type LeaseDriver, Locks, type LockStore, LockTimeoutError } from 'nestj
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { gate } from '../support/gate.js';
 import { renewing } from '../contract/renewing.js';
+import { throwing } from '../support/rejection.js';
 
 const DAY = 86_400_000;
 const LONGEST = Number.MAX_SAFE_INTEGER;
@@ -66,9 +67,7 @@ describe('a mutex in the course of time', () => {
   });
 
   it('is lost by nobody else when one Locks has a logger that throws', async () => {
-    const fail = () => {
-      throw new Error('A fault of the logger.');
-    };
+    const fail = throwing(new Error('A fault of the logger.'));
     const noisy = new Locks(memoryStore(), { logger: { warn: fail, error: fail, debug: fail } });
     const lost = await noisy.acquire('key', { keyTimeout: 5_000, maxHold: 1 });
     const lease = await open().locks.acquire('key', { keyTimeout: 10_000 });

@@ -1,15 +1,9 @@
 import '../support/virtual-time.js';
-import {
-  Locks,
-  LockTimeoutError,
-  StoreError,
-  type AcquireReply,
-  type AcquireRequest,
-  type LeaseDriver,
-  type WakeUps,
-} from 'nestjs-distributed-lock/core';
+import type { AcquireReply, AcquireRequest, LeaseDriver, WakeUps } from 'nestjs-distributed-lock/core';
+import { Locks, LockTimeoutError, StoreError } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { getEventListeners } from 'node:events';
+import { closedAfter } from '../support/closed-after.js';
 import { gate } from '../support/gate.js';
 import { rejection } from '../support/rejection.js';
 import { candidate, elected } from '../contract/candidates.js';
@@ -21,17 +15,13 @@ import type { RecordWakeUps } from '../../lib/stores/records/record.table.js';
 const KEY = 'order:42';
 const TAKEN: AcquireReply = { granted: false, remaining: 60_000, holder: 'app@host:1:other', ahead: 0 };
 const MINUTE = 60_000;
-const opened: Locks[] = [];
-afterEach(() => Promise.all(opened.splice(0).map((locks) => locks.close())));
 
 /** Locks over a memory store, one of whose drivers is changed. */
 function locksOver(kind: 'mutex' | 'semaphore', change: (real: LeaseDriver) => Partial<LeaseDriver>, requestTimeout = 100): Locks {
   const store = memoryStore();
   const real = store[kind]!;
   const driver = Object.assign(Object.create(real) as LeaseDriver, change(real));
-  const locks = new Locks({ ...store, requestTimeout, [kind]: driver }, { logger: false, shutdownTimeout: 0 });
-  opened.push(locks);
-  return locks;
+  return closedAfter(new Locks({ ...store, requestTimeout, [kind]: driver }, { logger: false, shutdownTimeout: 0 }));
 }
 
 describe('a store that answers once, and then no more, is an outage and not contention at the end of a wait timeout (G9)', () => {
@@ -147,8 +137,7 @@ describe('a candidate whose inbox does not open', () => {
       acquire: (request: AcquireRequest) => (asked.push(request.owner), store.mutex.acquire(request)),
       wakeUps: inbox,
     });
-    const [leader, locks] = [store, { ...store, mutex }].map((each) => new Locks(each, { logger: false })) as [Locks, Locks];
-    opened.push(leader, locks);
+    const [leader, locks] = [store, { ...store, mutex }].map((each) => closedAfter(new Locks(each, { logger: false }))) as [Locks, Locks];
     const lease = await leader.acquire('shop-leader', { keyTimeout: MINUTE });
     const election = locks.leaderElection('shop', { retryInterval: 10_000 });
     const work = jest.fn();
@@ -183,16 +172,13 @@ describe('a candidate whose inbox does not open', () => {
   });
 });
 
-describe('a leader', () => {
-  it('keeps its term while it works, also where the defaults of the Locks do not renew', async () => {
-    const locks = new Locks(memoryStore(), { logger: false, defaults: { renew: false, keyTimeout: 1000 } });
-    opened.push(locks);
-    const leader = candidate(locks.leaderElection('shop'));
-    const term = await elected(leader);
-    await pause(5000);
-    expect([leader.terms.length, term.signal.aborted]).toEqual([1, false]);
-    await leader.election.resign();
-  });
+it('a leader keeps its term while it works, also where the defaults of the Locks do not renew', async () => {
+  const locks = closedAfter(new Locks(memoryStore(), { logger: false, defaults: { renew: false, keyTimeout: 1000 } }));
+  const leader = candidate(locks.leaderElection('shop'));
+  const term = await elected(leader);
+  await pause(5000);
+  expect([leader.terms.length, term.signal.aborted]).toEqual([1, false]);
+  await leader.election.resign();
 });
 
 describe('a multi-lock', () => {
@@ -201,9 +187,8 @@ describe('a multi-lock', () => {
     let other!: Locks;
     await jest.isolateModulesAsync(async () => {
       const copy = await import('nestjs-distributed-lock/core');
-      other = new copy.Locks(store);
+      other = closedAfter(new copy.Locks(store));
     });
-    opened.push(other);
     const all = new Locks(store).multiLock(['a', other.mutex('b'), other.multiLock(['c', 'b'])]);
     await all.using(async (lease) => {
       expect(lease.key).toBe('a, b, c');
