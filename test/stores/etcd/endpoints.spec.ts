@@ -7,10 +7,7 @@ import { rejection } from '../../support/rejection.js';
 import { examined } from '../../doctor/examined.js';
 import { type EtcdServer, startEtcd, startLearner } from '../../support/etcd-server.js';
 import { eventually } from '../../support/eventually.js';
-import { open } from './setting.js';
-
-/** Longer than any test: what ends does not end by it. */
-const TIMEOUT = 600_000;
+import { open, TIMEOUT } from './setting.js';
 
 let server: EtcdServer;
 beforeAll(async () => {
@@ -18,8 +15,8 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-const fronts: Front[] = [];
-afterEach(() => Promise.all(fronts.splice(0).map((front) => front.close())));
+const closers: (() => Promise<void>)[] = [];
+afterEach(() => Promise.all(closers.splice(0).map((close) => close())));
 afterEach(() => jest.restoreAllMocks());
 
 /** The next process begins with this endpoint of so many. */
@@ -27,15 +24,8 @@ function beginWith(index: number, endpoints: number): void {
   jest.spyOn(Math, 'random').mockReturnValueOnce((index + 0.5) / endpoints);
 }
 
-interface Front {
-  readonly url: string;
-  /** what it was asked */
-  readonly asked: string[];
-  close(): Promise<unknown>;
-}
-
-/** Stands before etcd, and answers in its place what is said here. */
-async function frontOf(says: (path: string) => readonly [status: number, text: string] | undefined): Promise<Front> {
+/** Stands before etcd, and answers in its place what is said here. `asked`: what it was asked. */
+async function frontOf(says: (path: string) => readonly [status: number, text: string] | undefined) {
   const asked: string[] = [];
   const front: Server = createServer((request, response) => {
     void (async () => {
@@ -49,15 +39,11 @@ async function frontOf(says: (path: string) => readonly [status: number, text: s
     })();
   });
   await new Promise<void>((resolve) => front.listen(0, '127.0.0.1', resolve));
-  fronts.push({
-    url: `http://127.0.0.1:${(front.address() as AddressInfo).port}`,
-    asked,
-    async close() {
-      front.closeAllConnections();
-      await new Promise((resolve) => front.close(resolve));
-    },
+  closers.push(async () => {
+    front.closeAllConnections();
+    await new Promise((resolve) => front.close(resolve));
   });
-  return fronts.at(-1)!;
+  return { url: `http://127.0.0.1:${(front.address() as AddressInfo).port}`, asked };
 }
 
 const refusal = (message: string, code: number): string => JSON.stringify({ error: message, message, code });

@@ -8,9 +8,8 @@ import { EtcdTable } from '../../../lib/stores/etcd/etcd.table.js';
 import { EtcdWakeUps } from '../../../lib/stores/etcd/etcd.wakeups.js';
 import { rejection } from '../../support/rejection.js';
 import { eventually } from '../../support/eventually.js';
+import { TIMEOUT } from './setting.js';
 
-/** Longer than any test: what ends does not end by it. */
-const TIMEOUT = 600_000;
 const HTML = '<html>\r\n<head><title>502 Bad Gateway</title></head>\r\n<body>\r\n<center>nginx</center>\r\n</body>\r\n</html>\r\n';
 
 const closers: (() => Promise<void>)[] = [];
@@ -39,15 +38,9 @@ function clientOf(endpoint: string, auth?: { username: string; password: string 
 
 /** How the opening of an inbox there ends. */
 function watchError(endpoint: string): Promise<unknown> {
-  const client = clientOf(endpoint);
-  class Watching extends EtcdWakeUps {
-    ends(): Promise<unknown> {
-      const { listening, ended } = this.connect();
-      listening.catch(() => undefined);
-      return ended;
-    }
-  }
-  return new Watching(client, 'test/').ends();
+  const { listening, ended } = new EtcdWakeUps(clientOf(endpoint), 'test/')['connect']();
+  listening.catch(() => undefined);
+  return ended;
 }
 
 const checked = (endpoint: string): Promise<unknown> => {
@@ -114,26 +107,22 @@ it('a gateway that is not there is final for requests and the watch', async () =
   expect(await watchError(url)).toMatchObject(refusal);
 });
 
-describe('what has no end', () => {
-  /** Goes on until the client has enough. */
-  const endless = (head: string, unit: string, sockets: Socket[]) => (socket: Socket) => {
+it.each([502, 200])('what has no end is not read for longer than it can be of use: status %s', async (status) => {
+  const sockets: Socket[] = [];
+  const url = await answering((socket) => {
     sockets.push(socket);
-    const part = unit.repeat(65_536);
+    const part = 'x'.repeat(65_536);
+    // Until the client has enough.
     const more = (): void => {
       while (!socket.destroyed && socket.write(part));
     };
-    socket.on('drain', more).write(head);
+    socket.on('drain', more).write(page(status, ''));
     more();
-  };
-
-  it.each([502, 200])('is not read for longer than it can be of use: status %s', async (status) => {
-    const sockets: Socket[] = [];
-    const url = await answering(endless(page(status, ''), 'x', sockets));
-    expect(await checked(url)).toMatchObject({ name: 'StoreError', transient: true });
-    expect(await watchError(url)).toMatchObject({ name: 'StoreError', transient: true });
-    // Less than the longest string, at which a reader would end in any case.
-    for (const { bytesWritten } of sockets) expect(bytesWritten).toBeLessThan(2 ** 28);
   });
+  expect(await checked(url)).toMatchObject({ name: 'StoreError', transient: true });
+  expect(await watchError(url)).toMatchObject({ name: 'StoreError', transient: true });
+  // Less than the longest string, at which a reader would end in any case.
+  for (const { bytesWritten } of sockets) expect(bytesWritten).toBeLessThan(2 ** 28);
 });
 
 it('a page in the place of a token is asked for again', async () => {

@@ -1,5 +1,8 @@
-import { Locks, type LocksOptions } from 'nestjs-distributed-lock/core';
+import { Locks } from 'nestjs-distributed-lock/core';
 import { etcdStore, type EtcdStoreOptions } from 'nestjs-distributed-lock/etcd';
+
+/** Longer than any test: what ends does not end by it. */
+export const TIMEOUT = 600_000;
 
 const opened: Locks[] = [];
 afterEach(async () => {
@@ -7,8 +10,8 @@ afterEach(async () => {
 });
 
 /** Locks that are closed when the test ends. */
-export function open(options: EtcdStoreOptions, more: LocksOptions = {}): Locks {
-  const locks = new Locks(etcdStore(options), { logger: false, defaults: { keyTimeout: 5000, waitTimeout: 20_000 }, ...more });
+export function open(options: EtcdStoreOptions): Locks {
+  const locks = new Locks(etcdStore(options), { logger: false, defaults: { keyTimeout: 5000, waitTimeout: 20_000 } });
   opened.push(locks);
   return locks;
 }

@@ -7,6 +7,7 @@ import { fileStore } from 'nestjs-distributed-lock/file';
 import { FileChain } from '../../../lib/stores/file/file.chain.js';
 import { FileTable } from '../../../lib/stores/file/file.table.js';
 import { BOOT, clock } from '../../../lib/stores/file/file.host.js';
+import { wholeChange } from '../../support/change.js';
 import { eventually } from '../../support/eventually.js';
 import { type Change, type Found, RecordSweep, TOUCH, VOID } from '../../../lib/stores/records/record.table.js';
 import { forkChild } from '../../support/child.js';
@@ -17,25 +18,21 @@ const KEY = 'key';
 const HOUR = 3_600_000;
 
 let directory: string;
-beforeEach(() => (directory = mkdtempSync(join(tmpdir(), 'locks-'))));
+let table: FileTable;
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), 'locks-'));
+  table = new FileTable(directory, 2_000);
+});
 afterEach(() => rmSync(directory, { recursive: true, force: true }));
 
-const changeOf = (change: Partial<Change>): Change => ({
-  ...{
-    key: KEY,
-    expected: VOID,
-    record: 'record',
-    endsAt: clock() + 60_000,
-    notBefore: 0,
-    tokens: 0,
-    fence: 0,
-    messages: [],
-    isLazy: false,
-  },
-  ...change,
-});
-const exchange = (table: FileTable, change: Partial<Change>): Promise<Found> => table.exchange([changeOf(change)])[0]!;
-const read = (table: FileTable): Promise<Found> => exchange(table, { expected: undefined });
+const exchange = (by: FileTable, change: Partial<Change>): Promise<Found> =>
+  by.exchange([wholeChange({ key: KEY, endsAt: clock() + 60_000, ...change })])[0]!;
+const read = (by: FileTable): Promise<Found> => exchange(by, { expected: undefined });
+const keysOf = async (by: FileTable): Promise<string[]> => {
+  const keys: string[] = [];
+  for await (const some of by.keys('')) keys.push(...some);
+  return keys.sort();
+};
 const filesIn = (folder: string): string[] => (existsSync(join(directory, folder)) ? readdirSync(join(directory, folder)) : []);
 const statesOf = (): string[] => filesIn('keys').flatMap((key) => filesIn(join('keys', key)));
 
@@ -68,7 +65,7 @@ describe('a process that is paused between its read and its link', () => {
   let others: FileTable;
   let version: string;
   beforeEach(async () => {
-    [paused, others] = [new FileTable(directory, 1000), new FileTable(directory, 2_000)];
+    [paused, others] = [new FileTable(directory, 1000), table];
     ({ version } = await exchange(others, { record: 'first', tokens: 1, fence: 1 }));
   });
   afterEach(() => jest.restoreAllMocks());
@@ -103,7 +100,6 @@ describe('a process that is paused between its read and its link', () => {
 });
 
 it('a state whose predecessor is gone does not count: a paused process has made it while the directory was removed', async () => {
-  const table = new FileTable(directory, 2_000);
   await exchange(table, { record: 'first' });
   const [name] = filesIn('keys') as [string];
   const chain = new FileChain(join(directory, 'keys', name), join(directory, 'drafts', 'paused'));
@@ -115,7 +111,6 @@ it('a state whose predecessor is gone does not count: a paused process has made 
 });
 
 it('a state whose predecessor a first read did not show is not removed', async () => {
-  const table = new FileTable(directory, 2_000);
   const { version } = await exchange(table, { record: 'first' });
   await exchange(table, { expected: version, record: 'second' });
   const [first] = statesOf().sort();
@@ -128,7 +123,6 @@ it('a state whose predecessor a first read did not show is not removed', async (
 });
 
 it('a state that counts no more, and may not be removed, is a final error', async () => {
-  const table = new FileTable(directory, 2_000);
   const { version } = await exchange(table, { record: 'first' });
   await exchange(table, { expected: version, record: 'second' });
   const [first] = statesOf().sort() as [string];
@@ -143,12 +137,9 @@ it('a state that counts no more, and may not be removed, is a final error', asyn
 
 describe('a sweep', () => {
   it('removes what has been free for long, what dead processes have left, and nothing else', async () => {
-    const table = new FileTable(directory, 2_000);
     await exchange(table, { key: 'taken' });
-    const { version } = await exchange(table, { key: 'free' });
-    await exchange(table, { key: 'free', expected: version, record: null, endsAt: clock() - HOUR - 1 });
-    const { version: fresh } = await exchange(table, { key: 'fresh' });
-    await exchange(table, { key: 'fresh', expected: fresh, record: null, endsAt: clock() });
+    await exchange(table, { key: 'free', record: null, endsAt: clock() - HOUR - 1 });
+    await exchange(table, { key: 'fresh', record: null, endsAt: clock() });
     await table.wakeUps.open(() => undefined);
     const [own] = filesIn('inboxes') as [string];
     const dead = own.replace(/^\d+/, '4194304');
@@ -156,9 +147,7 @@ describe('a sweep', () => {
     writeFileSync(join(directory, 'drafts', `${dead}_draft`), '');
     writeFileSync(join(directory, 'drafts', `${own}_draft`), '');
     await table.sweep();
-    const keys: string[] = [];
-    for await (const some of table.keys('')) keys.push(...some);
-    expect(keys.sort()).toEqual(['fresh', 'taken']);
+    expect(await keysOf(table)).toEqual(['fresh', 'taken']);
     expect(filesIn('inboxes')).toEqual([own]);
     expect(filesIn('drafts')).toEqual([`${own}_draft`]);
     await table.close();
@@ -166,18 +155,16 @@ describe('a sweep', () => {
   });
 
   it('may come with the first request of a process, as many do not live for long', async () => {
-    const { version } = await exchange(new FileTable(directory, 2_000), { key: 'old' });
-    await exchange(new FileTable(directory, 2_000), { key: 'old', expected: version, record: null, endsAt: clock() - HOUR - 1 });
+    await exchange(table, { key: 'old', record: null, endsAt: clock() - HOUR - 1 });
     const firstOf = jest.replaceProperty(RecordSweep, 'firstOf', 1);
-    const table = new FileTable(directory, 2_000);
+    const next = new FileTable(directory, 2_000);
     firstOf.restore();
-    await exchange(table, { key: 'new' });
+    await exchange(next, { key: 'new' });
     await eventually(() => expect(filesIn('keys')).toHaveLength(1));
-    await table.close();
+    await next.close();
   });
 
   it('that died after its first half is finished by the next one', async () => {
-    const table = new FileTable(directory, 2_000);
     await exchange(table, { record: null, endsAt: 0 });
     const [name] = filesIn('keys') as [string];
     const chain = new FileChain(join(directory, 'keys', name), join(directory, 'drafts', 'dead'));
@@ -190,8 +177,6 @@ describe('a sweep', () => {
 describe('a record that another kernel has written', () => {
   const LASTS = 60_000;
   const startedAt = Date.now() - uptime() * 1000;
-  let table: FileTable;
-  beforeEach(() => (table = new FileTable(directory, 2_000)));
 
   /** With a lease of a minute. @param at milliseconds since 1970 */
   async function written(at: number, record: string | null = 'theirs', lasts = LASTS) {
@@ -236,8 +221,7 @@ describe('a record that another kernel has written', () => {
 
   it('is not swept, nor does it keep the others from it', async () => {
     await written(Date.now());
-    const { version } = await exchange(table, { key: 'free' });
-    await exchange(table, { key: 'free', expected: version, record: null, endsAt: clock() - HOUR - 1 });
+    await exchange(table, { key: 'free', record: null, endsAt: clock() - HOUR - 1 });
     await table.sweep();
     expect(filesIn('keys')).toHaveLength(1);
   });
@@ -256,7 +240,6 @@ describe('a process that was killed', () => {
 
   /** Writes what a renewal after the keyTimeout leaves behind. */
   async function makeOlderThanKeyTimeout(): Promise<void> {
-    const table = new FileTable(directory, 2_000);
     const { version, record } = await read(table);
     const { holds } = JSON.parse(record!) as { holds: object[] };
     const renewed = JSON.stringify({ ...JSON.parse(record!), holds: [{ ...holds[0], keepUntil: clock() - 1 }] });
@@ -313,12 +296,11 @@ describe('a directory', () => {
     const refused = jest.spyOn(fs, 'mkdirSync').mockImplementation(() => {
       throw refusal;
     });
-    await expect(exchange(new FileTable(directory, 2_000), {})).rejects.toMatchObject({ name: 'StoreError', transient, cause: refusal });
+    await expect(exchange(table, {})).rejects.toMatchObject({ name: 'StoreError', transient, cause: refusal });
     refused.mockRestore();
   });
 
   it('on a full disk gets no draft that stays', async () => {
-    const table = new FileTable(directory, 2_000);
     const { version } = await exchange(table, {});
     const write = fs.writeFileSync;
     const full = jest.spyOn(fs, 'writeFileSync').mockImplementation((path) => {
@@ -349,10 +331,8 @@ describe('a directory', () => {
 });
 
 describe('an inbox of a process that cannot be asked for, as that of another container', () => {
-  let table: FileTable;
   let other: string;
   beforeEach(async () => {
-    table = new FileTable(directory, 2_000);
     await exchange(table, {});
     await table.wakeUps.open(() => undefined);
     other = table.wakeUps.inbox.replace(/_\d+_/, '_1_');
@@ -388,7 +368,7 @@ describe('an inbox of a process that cannot be asked for, as that of another con
 });
 
 it('an inbox that is removed while its process lives is opened again, and waiters are woken', async () => {
-  const { wakeUps } = new FileTable(directory, 2_000);
+  const { wakeUps } = table;
   const [warn, woken, heard] = [jest.fn(), jest.fn(), jest.fn()];
   await wakeUps.open(warn);
   wakeUps.listen('owner', woken);
@@ -403,14 +383,7 @@ it('an inbox that is removed while its process lives is opened again, and waiter
 });
 
 describe('a listing', () => {
-  const keysOf = async (table: FileTable): Promise<string[]> => {
-    const keys: string[] = [];
-    for await (const some of table.keys('')) keys.push(...some);
-    return keys.sort();
-  };
-
   it('has the keys that can be read, whatever else is among them', async () => {
-    const table = new FileTable(directory, 2_000);
     for (const key of ['first', 'second']) await exchange(table, { key });
     writeFileSync(join(directory, 'keys', '.DS_Store'), '');
     mkdirSync(join(directory, 'keys', '0'));
@@ -420,7 +393,7 @@ describe('a listing', () => {
 
   it('of a folder that is none is a final error', async () => {
     writeFileSync(join(directory, 'keys'), '');
-    await expect(keysOf(new FileTable(directory, 2_000))).rejects.toMatchObject({ name: 'StoreError', transient: false });
+    await expect(keysOf(table)).rejects.toMatchObject({ name: 'StoreError', transient: false });
   });
 });
 
@@ -430,7 +403,7 @@ const open = () => new FileTable(shared, 2_000);
 recordTableContract('files', open, { sweep: () => open().sweep(0) });
 
 it('what other programs put into an inbox is dropped, and closes nothing', async () => {
-  const { wakeUps } = new FileTable(directory, 2_000);
+  const { wakeUps } = table;
   const [warn, debug, woken] = [jest.fn(), jest.fn(), jest.fn()];
   await wakeUps.open(warn, debug);
   wakeUps.listen('owner', woken);
@@ -456,10 +429,8 @@ it('what other programs put into an inbox is dropped, and closes nothing', async
 describe('a message', () => {
   const UUID = '00000000-0000-4000-8000-000000000000';
   const LONG = 'x'.repeat(300);
-  let table: FileTable;
   let victim: string;
   beforeEach(() => {
-    table = new FileTable(directory, 2_000);
     mkdirSync(join(directory, 'inboxes'));
     mkdirSync(join(directory, 'drafts'));
     mkdirSync((victim = join(directory, 'victim')));
@@ -497,7 +468,6 @@ describe('a message', () => {
 });
 
 it('a file that is no state of a lock is refused, and no free key', async () => {
-  const table = new FileTable(directory, 2_000);
   await exchange(table, {});
   const [key] = filesIn('keys');
   const at = (name: string): string => join(directory, 'keys', key!, name);

@@ -1,8 +1,9 @@
 import { recordTableContract } from 'nestjs-distributed-lock/testing/store';
 import { eventually, staysTrue } from '../../support/eventually.js';
 import { type PostgresServer, startPostgres } from '../../support/postgres-server.js';
+import { openTable } from '../../../lib/stores/postgres/postgres.open.js';
 import { type Change, RecordSweep, VOID } from '../../../lib/stores/records/record.table.js';
-import { changeOf, exchange, HOUR, newKey, openTable, usePostgres } from './setting.js';
+import { changeOf, exchange, HOUR, newKey, usePostgres } from './setting.js';
 
 // Nobody else writes to this server, and it flushes nothing by itself for a while.
 let server: PostgresServer;

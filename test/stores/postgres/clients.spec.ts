@@ -1,21 +1,14 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
-import { once } from 'node:events';
-import { createServer, type AddressInfo } from 'node:net';
 import { drizzle } from 'drizzle-orm/node-postgres';
 import { Client, type PoolConfig } from 'pg';
-import knexOf, { type Knex } from 'knex';
+import knexOf from 'knex';
 import { CompiledQuery, Kysely, PostgresDialect } from 'kysely';
 import { Locks } from 'nestjs-distributed-lock/core';
-import {
-  postgresSchema,
-  postgresStore,
-  type PostgresListen,
-  type PostgresQuery,
-  type PostgresStoreOptions,
-} from 'nestjs-distributed-lock/postgres';
+import type { PostgresListen, PostgresQuery, PostgresStoreOptions } from 'nestjs-distributed-lock/postgres';
+import { postgresSchema, postgresStore } from 'nestjs-distributed-lock/postgres';
 import postgres, { type Sql } from 'postgres';
 import { DataSource } from 'typeorm';
-import { eventually, staysTrue } from '../../support/eventually.js';
+import { eventually } from '../../support/eventually.js';
 import { startPostgres } from '../../support/postgres-server.js';
 import { changeOf, exchange, hearing, newKey, usePostgres, wakes } from './setting.js';
 
@@ -28,13 +21,19 @@ const queries: Record<string, () => Promise<PostgresQuery>> = {
     return (text, values) => pool.query(text, values);
   },
   async TypeORM() {
-    const source = await typeorm();
+    const source = await new DataSource({ type: 'postgres', url: setting.url }).initialize();
+    setting.closes(() => source.destroy());
     return (text, values) => source.query(text, values);
   },
   async Knex() {
     const knex = knexOf({ client: 'pg', connection: setting.connection });
     setting.closes(() => knex.destroy());
-    return knexQuery(knex);
+    // Knex has names, and no numbers.
+    return (text, values) =>
+      knex.raw(
+        text.replace(/\$(\d+)/g, ':v$1'),
+        Object.fromEntries(values.map((value, index) => [`v${index + 1}`, value])) as Record<string, never>,
+      );
   },
   async Kysely() {
     const db = new Kysely<object>({ dialect: new PostgresDialect({ pool: setting.pool() }) });
@@ -54,21 +53,6 @@ const queryOf =
   (sql: Sql): PostgresQuery =>
   (text, values) =>
     sql.unsafe(text, values as never[]);
-
-async function typeorm(): Promise<DataSource> {
-  const source = await new DataSource({ type: 'postgres', url: setting.url }).initialize();
-  setting.closes(() => source.destroy());
-  return source;
-}
-
-/** Knex has names, and no numbers. */
-function knexQuery(knex: Knex): PostgresQuery {
-  return (text, values) =>
-    knex.raw(
-      text.replace(/\$(\d+)/g, ':v$1'),
-      Object.fromEntries(values.map((value, index) => [`v${index + 1}`, value])) as Record<string, never>,
-    );
-}
 
 it('a query outside of a transaction is asked nothing that the server refuses: its log would show it', async () => {
   const pool = setting.pool();
@@ -101,17 +85,12 @@ describe.each(Object.keys(queries))('the query of %s', (name) => {
     expect(await exchange(table, { key, expected: first.version })).toMatchObject({ written: false, record: `it's "two" ? :v1 $1 \\ 🔒` });
     const found = await Promise.all(
       table.exchange(
-        keys.map((each, i) => ({
-          key: each,
-          expected: i === 0 ? second.version : 'void',
-          record: i === 1 ? null : 'many',
-          endsAt: 8e12,
-          notBefore: 0,
-          tokens: 1,
-          fence: 3,
-          messages: i === 0 ? [{ inbox: 'some', text: 'one' }] : [],
-          isLazy: true,
-        })),
+        keys.map((each, i) =>
+          changeOf({
+            ...(i === 0 ? { expected: second.version, messages: [{ inbox: 'some', text: 'one' }] } : {}),
+            ...{ key: each, record: i === 1 ? null : 'many', tokens: 1, fence: 3, isLazy: true },
+          }),
+        ),
       ),
     );
     expect(found).toMatchObject([{ fence: 6 }, { fence: 3 }, { fence: 3 }, { fence: 3 }]);
@@ -166,17 +145,6 @@ describe('a function that listens', () => {
     const { wakeUps, warnings } = await hearing(setting, { listen });
     expect([wakeUps.state, warnings]).toEqual(['interrupted', [expect.stringContaining('no right to listen')]]);
   });
-});
-
-it('with `listen: false` nothing listens, and waiters poll', async () => {
-  const open = (): Locks => new Locks(postgresStore({ url: setting.url, listen: false, requestTimeout: 5_000 }), { logger: false });
-  const [mine, theirs] = [open(), open()];
-  setting.closes(() => Promise.all([mine.close(), theirs.close()]));
-  expect(mine.store.supports('wakeUps')).toBe(false);
-  const lease = await mine.acquire('polled', { keyTimeout: 60_000 });
-  const waiting = theirs.acquire('polled', { waitTimeout: 60_000, retryInterval: 20 });
-  await lease.release();
-  expect((await waiting).fencingToken).toBeGreaterThan(lease.fencingToken!);
 });
 
 it('a server on a unix socket, and on no port, is reached by a URL, a pool and a query', async () => {
@@ -424,23 +392,21 @@ describe('inside of a transaction of the app', () => {
   });
 });
 
-describe('a database whose transactions are', () => {
-  it.each(['repeatable read', 'serializable'])('%s: no update is lost, none fails', async (level) => {
-    const options = `-c default_transaction_isolation=${level.replace(' ', '\\ ')}`;
-    const url = `${setting.url}${setting.url.includes('?') ? '&' : '?'}options=${encodeURIComponent(options)}`;
-    const shown = await setting.pool({ connectionString: url }).query('SHOW transaction_isolation');
-    expect(shown.rows).toEqual([{ transaction_isolation: level }]);
-    const tables = Array.from({ length: 4 }, () => setting.open({ url }));
-    for (let round = 0; round < 5; round++) {
-      const keys = [newKey(), newKey()];
-      const voids = await Promise.all(tables.map((table) => Promise.all(table.exchange(keys.map((key) => changeOf({ key }))))));
-      expect(voids.flat().filter(({ written }) => written).length).toBeLessThanOrEqual(2);
-      const { version } = await exchange(tables[0]!, { key: keys[0], expected: undefined });
-      if (version === '') continue;
-      const swaps = await Promise.all(tables.map((table) => exchange(table, { key: keys[0], expected: version })));
-      expect(swaps.filter(({ written }) => written).length).toBeLessThanOrEqual(1);
-    }
-  });
+it.each(['repeatable read', 'serializable'])('a database whose transactions are %s: no update is lost, none fails', async (level) => {
+  const options = `-c default_transaction_isolation=${level.replace(' ', '\\ ')}`;
+  const url = `${setting.url}${setting.url.includes('?') ? '&' : '?'}options=${encodeURIComponent(options)}`;
+  const shown = await setting.pool({ connectionString: url }).query('SHOW transaction_isolation');
+  expect(shown.rows).toEqual([{ transaction_isolation: level }]);
+  const tables = Array.from({ length: 4 }, () => setting.open({ url }));
+  for (let round = 0; round < 5; round++) {
+    const keys = [newKey(), newKey()];
+    const voids = await Promise.all(tables.map((table) => Promise.all(table.exchange(keys.map((key) => changeOf({ key }))))));
+    expect(voids.flat().filter(({ written }) => written).length).toBeLessThanOrEqual(2);
+    const { version } = await exchange(tables[0]!, { key: keys[0], expected: undefined });
+    if (version === '') continue;
+    const swaps = await Promise.all(tables.map((table) => exchange(table, { key: keys[0], expected: version })));
+    expect(swaps.filter(({ written }) => written).length).toBeLessThanOrEqual(1);
+  }
 });
 
 describe('options', () => {
@@ -476,20 +442,6 @@ describe('options', () => {
     expect(() => postgresStore(setting.pool() as unknown as PostgresStoreOptions)).toThrow(
       /a pool is passed as postgresStore\(\{ pool \}\)/,
     );
-  });
-
-  it('connect to nothing before the first request', async () => {
-    let connections = 0;
-    const server = createServer((socket) => {
-      connections++;
-      socket.destroy();
-    }).listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    setting.closes(() => new Promise((resolve) => server.close(resolve)));
-    const table = setting.open({ url: `postgres://locker@127.0.0.1:${(server.address() as AddressInfo).port}/none` });
-    await staysTrue(() => connections === 0);
-    await expect(exchange(table, {})).rejects.toMatchObject({ transient: true });
-    expect(connections).toBe(1);
   });
 
   it('name the table, in its schema', async () => {

@@ -1,6 +1,4 @@
 import { readFileSync, writeFileSync } from 'node:fs';
-import { once } from 'node:events';
-import { type AddressInfo, createServer } from 'node:net';
 import { Locks } from 'nestjs-distributed-lock/core';
 import { PostgresBus } from '../../../lib/stores/postgres/postgres.bus.js';
 import { clientTo } from '../../../lib/stores/postgres/postgres.connection.js';
@@ -39,19 +37,14 @@ describe('a connection', () => {
     // The one that is silent is closed.
     await eventually(() => expect(own.proxy.connections).toBe(1));
   });
+});
 
-  it('that is refused is not sent to, and is made within a second of the return', async () => {
-    const table = setting.open({ url: own.url });
-    own.proxy.refuse();
-    own.proxy.cut();
-    expect(await refusalOf(exchange(table, {}))).toMatchObject({
-      transient: true,
-      isUnsent: true,
-      message: expect.stringMatching(/ECONNREFUSED/),
-    });
-    await own.proxy.heal();
-    expect(await exchange(table, {})).toMatchObject({ written: true });
-  });
+it('a store connects to nothing before the first request', async () => {
+  const { made } = own.proxy;
+  const table = setting.open({ url: own.url });
+  await staysTrue(() => own.proxy.made === made);
+  await exchange(table, {});
+  expect(own.proxy.made).toBe(made + 1);
 });
 
 it('a server that restarts is used again, and the outage is reported', async () => {
@@ -63,7 +56,8 @@ it('a server that restarts is used again, and the outage is reported', async () 
   const { version } = await exchange(table, { key, record: 'one' });
   await own.server.kill();
   expect((await refusalOf(exchange(table, { key, expected: version }))).transient).toBe(true);
-  expect(await refusalOf(locks.acquire(newKey(), { waitTimeout: 0 }))).toMatchObject({ transient: true });
+  const refused = { transient: true, isUnsent: true, message: expect.stringMatching(/ECONNREFUSED/) };
+  expect(await refusalOf(locks.acquire(newKey(), { waitTimeout: 0 }))).toMatchObject(refused);
   const away = [expect.stringMatching(/^Postgres does not answer since .+Z: connect .+; locks wait \[NDL_STORE_AWAY\]$/)];
   await eventually(() => expect(warn.mock.calls).toEqual([away]));
   await own.server.restart();
@@ -135,23 +129,29 @@ it.each([1, 3])('where the queue of notifications is full, changes (%d) are made
   await expect(table.bus!.publish('ops', 'text')).rejects.toMatchObject({ message: expect.stringMatching(/NOTIFY queue/) });
 });
 
+/** By the app, in a transaction. */
+async function tableLock() {
+  const blocker = await setting.pool().connect();
+  setting.closes(async () => blocker.release(true));
+  await blocker.query('BEGIN; LOCK TABLE distributed_lock');
+  return blocker;
+}
+const waiting = () => setting.sql(`SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock'`);
+
 it.each(['directly', 'through a pooler'])(
   'statements that wait for a lock of the app are cancelled (%s), and never more than `max` wait',
   async (way) => {
     const bouncer = way === 'directly' ? undefined : await startPgbouncer({ to: own.server.connection });
     if (bouncer) setting.closes(() => bouncer.stop());
     const table = setting.open({ url: bouncer?.url ?? own.url, max: 2, prepare: false, requestTimeout: 2_000 });
-    const waiting = async () => (await setting.sql(`SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock'`)).length;
-    const blocker = await setting.pool().connect();
-    setting.closes(async () => blocker.release(true));
-    await blocker.query('BEGIN; LOCK TABLE distributed_lock');
+    const blocker = await tableLock();
     for (let round = 0; round < 2; round++) {
       const errors = Promise.all(Array.from({ length: 6 }, () => refusalOf(exchange(table, {}))));
-      await eventually(async () => expect(await waiting()).toBe(2));
-      await staysTrue(async () => (await waiting()) <= 2);
+      await eventually(async () => expect(await waiting()).toHaveLength(2));
+      await staysTrue(async () => (await waiting()).length <= 2);
       for (const error of await errors) expect(error).toMatchObject({ name: 'StoreError', transient: true });
       expect((await errors).some((error) => error.isUnsent)).toBe(true);
-      await eventually(async () => expect(await waiting()).toBe(0));
+      await eventually(async () => expect(await waiting()).toEqual([]));
     }
     await blocker.query('COMMIT');
     await eventually(async () => expect(await exchange(table, {})).toMatchObject({ written: true }));
@@ -159,25 +159,18 @@ it.each(['directly', 'through a pooler'])(
 );
 
 it('an inbox that is closed while its client is loaded does not connect', async () => {
-  let connections = 0;
-  const port = createServer(() => connections++).listen(0);
-  setting.closes(async () => void port.close());
-  await once(port, 'listening');
-  const connectionString = `postgres://127.0.0.1:${(port.address() as AddressInfo).port}/shop`;
-  const source = overClient(() => clientTo({ connectionString }, 2_000));
+  const { made } = own.proxy;
+  const source = overClient(() => clientTo({ connectionString: own.url }, 2_000));
   const bus = new PostgresBus('inbox', 'locks', 2_000, () => Promise.resolve(), () => Promise.resolve(true)); // prettier-ignore
   const inbox = listenWith(source, 'inbox', bus, () => undefined);
   inbox.close();
   await inbox.listening;
-  await staysTrue(() => connections === 0, 200);
+  await staysTrue(() => own.proxy.made === made, 200);
 });
 
 it('a connection whose statement was cancelled is used again', async () => {
   const table = setting.open({ url: own.url, max: 1, requestTimeout: 2_000 });
-  const blocker = await setting.pool().connect();
-  setting.closes(async () => blocker.release(true));
-  await blocker.query('BEGIN; LOCK TABLE distributed_lock');
-  const waiting = () => setting.sql(`SELECT pid FROM pg_stat_activity WHERE wait_event_type = 'Lock'`);
+  await tableLock();
   await eventually(async () => {
     const errors: unknown[] = [];
     const pids: unknown[] = [];
@@ -192,6 +185,15 @@ it('a connection whose statement was cancelled is used again', async () => {
   });
 });
 
+/** A user of the table, who is asked for a password. */
+async function roleWithPassword(role: string, password: string): Promise<void> {
+  await setting.sql(`CREATE ROLE ${role} LOGIN PASSWORD '${password}'`);
+  await setting.sql(`GRANT SELECT, INSERT, UPDATE, DELETE ON distributed_lock TO ${role}`);
+  const file = `${own.server.data}/pg_hba.conf`;
+  writeFileSync(file, `host all ${role} all scram-sha-256\n${readFileSync(file, 'utf8')}`);
+  await setting.sql('SELECT pg_reload_conf()');
+}
+
 describe('is refused for good', () => {
   it.each([
     ['a user that there is not', { user: 'nobody' }, /role "nobody" does not exist/],
@@ -202,11 +204,7 @@ describe('is refused for good', () => {
   });
 
   it('a wrong password', async () => {
-    await setting.sql(`CREATE ROLE locker LOGIN PASSWORD 'right'`);
-    await setting.sql(`GRANT SELECT, INSERT, UPDATE, DELETE ON distributed_lock TO locker`);
-    const file = `${own.server.data}/pg_hba.conf`;
-    writeFileSync(file, `host all locker all scram-sha-256\n${readFileSync(file, 'utf8')}`);
-    await setting.sql('SELECT pg_reload_conf()');
+    await roleWithPassword('locker', 'right');
     const url = (password: string) => own.server.url.replace('postgres@', `locker${password}@`);
     await eventually(async () => {
       for (const password of [':wrong', '']) {
@@ -217,10 +215,6 @@ describe('is refused for good', () => {
     expect(await exchange(table, {})).toMatchObject({ written: true });
     await table.wakeUps!.open(() => undefined);
     expect(table.wakeUps!.isOpen).toBe(true);
-    const pool = setting.pool({ user: 'locker', password: 'right' });
-    const other = setting.open({ pool });
-    await other.wakeUps!.open(() => undefined);
-    expect(other.wakeUps!.isOpen).toBe(true);
     await setting.sql('REVOKE ALL ON distributed_lock FROM locker');
     expect(await refusalOf(exchange(table, {}))).toMatchObject({
       transient: false,
@@ -251,11 +245,7 @@ describe('is refused for good', () => {
 
 it.each(['text', 'function'])('a password (%s) that the app has renewed in its pool is used from the next connection on', async (kind) => {
   const role = `renewed_${kind}`;
-  await setting.sql(`CREATE ROLE ${role} LOGIN PASSWORD 'first'`);
-  await setting.sql(`GRANT SELECT, INSERT, UPDATE, DELETE ON distributed_lock TO ${role}`);
-  const file = `${own.server.data}/pg_hba.conf`;
-  writeFileSync(file, `host all ${role} all scram-sha-256\n${readFileSync(file, 'utf8')}`);
-  await setting.sql('SELECT pg_reload_conf()');
+  await roleWithPassword(role, 'first');
   const passwordOf = (text: string) => (kind === 'text' ? text : () => Promise.resolve(text));
   const pool = setting.pool({ user: role, password: passwordOf('wrong') });
   const table = setting.open({ pool });
@@ -377,10 +367,10 @@ it('an inbox that was opened for a caller that got its key before, or for leases
   }
 });
 
-it('the query of an ORM cannot listen, but with a connection string', async () => {
+it('the query of an ORM cannot listen, but with a connection string; with `listen: false` nothing does', async () => {
   const pool = setting.pool();
   const query = (text: string, values: unknown[]) => pool.query(text, values);
-  expect(setting.open({ query }).wakeUps).toBeUndefined();
+  for (const options of [{ query }, { listen: false as const }]) expect(setting.open(options).wakeUps).toBeUndefined();
   await wakes(setting.open(), await listening({ query, listen: { connectionString: setting.url } }));
 });
 

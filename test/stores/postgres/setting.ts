@@ -3,32 +3,19 @@ import pg from 'pg';
 import { openTable } from '../../../lib/stores/postgres/postgres.open.js';
 import { postgresSchema, type PostgresStoreOptions } from '../../../lib/stores/postgres/postgres.store.js';
 import type { PostgresTable } from '../../../lib/stores/postgres/postgres.table.js';
-import { type Change, type Found, type RecordTable, VOID } from '../../../lib/stores/records/record.table.js';
+import type { Change, Found, RecordTable } from '../../../lib/stores/records/record.table.js';
+import { wholeChange } from '../../support/change.js';
 import { eventually } from '../../support/eventually.js';
 import { postgresUrl, startPostgres, type PostgresConnection, type PostgresServer } from '../../support/postgres-server.js';
+import { rejection } from '../../support/rejection.js';
 import { sharedPostgres } from '../../support/shared-server.js';
 import { startProxy, type TcpProxy } from '../../support/tcp-proxy.js';
 import { POSTGRES } from '../../support/tcp-proxy-framing.js';
 
 export const HOUR = 3_600_000;
 
-export { openTable };
-
-export interface Setting {
-  readonly url: string;
-  readonly connection: PostgresConnection;
-  /** Of nobody else: for looks behind the scenes. */
-  sql(text: string, values?: unknown[]): Promise<Record<string, unknown>[]>;
-  /** Closed with the test. */
-  open(options?: Partial<PostgresStoreOptions>): PostgresTable;
-  /** Called when the test has ended, the last one first. */
-  closes(close: () => Promise<unknown>): void;
-  /** Ended with the test. */
-  pool(options?: pg.PoolConfig): pg.Pool;
-}
-
 /** A database of this file, with the table. Call it at the top of the file. @param start of a server of one's own, which is then started. */
-export function usePostgres(start: () => Promise<{ url: string; connection: PostgresConnection }> = sharedPostgres): Setting {
+export function usePostgres(start: () => Promise<{ url: string; connection: PostgresConnection }> = sharedPostgres) {
   let database: { url: string; connection: PostgresConnection };
   let admin: pg.Pool;
   const closing: (() => Promise<unknown>)[] = [];
@@ -49,8 +36,10 @@ export function usePostgres(start: () => Promise<{ url: string; connection: Post
     get connection() {
       return database.connection;
     },
-    sql: async (text, values) => (await admin.query(text, values)).rows as Record<string, unknown>[],
-    open(options = {}) {
+    /** Of nobody else: for looks behind the scenes. */
+    sql: async (text: string, values?: unknown[]) => (await admin.query(text, values)).rows as Record<string, unknown>[],
+    /** Closed with the test. */
+    open(options: Partial<PostgresStoreOptions> = {}) {
       const table = openTable({
         ...('pool' in options || 'query' in options ? {} : { url: database.url }),
         ...options,
@@ -58,8 +47,10 @@ export function usePostgres(start: () => Promise<{ url: string; connection: Post
       closing.push(() => table.close());
       return table;
     },
-    closes: (close) => void closing.push(close),
-    pool(options) {
+    /** Called when the test has ended, the last one first. */
+    closes: (close: () => Promise<unknown>) => void closing.push(close),
+    /** Ended with the test. */
+    pool(options?: pg.PoolConfig) {
       const pool = new pg.Pool({ ...database.connection, ...options });
       pool.on('error', () => undefined);
       closing.push(() => pool.end());
@@ -71,28 +62,14 @@ export function usePostgres(start: () => Promise<{ url: string; connection: Post
 let keys = 0;
 export const newKey = (): string => `key:${process.pid}:${++keys}`;
 
-/** {@link VOID} by `record`, with an end in a day, where nothing else is said. */
-export function changeOf(change: Partial<Change>): Change {
-  return {
-    key: newKey(),
-    expected: VOID,
-    record: 'record',
-    endsAt: 8_000_000_000_000,
-    notBefore: 0,
-    tokens: 0,
-    fence: 0,
-    messages: [],
-    isLazy: false,
-    ...change,
-  };
-}
+export const changeOf = (change: Partial<Change>): Change => wholeChange({ key: newKey(), endsAt: 8_000_000_000_000, ...change });
 
 export function exchange(table: RecordTable, change: Partial<Change>): Promise<Found> {
   return table.exchange([changeOf(change)])[0]!;
 }
 
 /** A table that listens, and what it has heard. */
-export async function hearing(setting: Setting, options: Partial<PostgresStoreOptions> = {}) {
+export async function hearing(setting: ReturnType<typeof usePostgres>, options: Partial<PostgresStoreOptions> = {}) {
   const table = setting.open(options);
   const wakeUps = table.wakeUps!;
   const warnings: string[] = [];
@@ -108,11 +85,7 @@ export async function wakes(by: PostgresTable, { inbox, heard }: Awaited<ReturnT
   await eventually(() => heard.length > before);
 }
 
-export const refusalOf = (work: Promise<unknown>): Promise<StoreError> =>
-  work.then(
-    () => Promise.reject(new Error('It should have been rejected.')),
-    (error: unknown) => error as StoreError,
-  );
+export const refusalOf = (work: Promise<unknown>): Promise<StoreError> => rejection(work) as Promise<StoreError>;
 
 /** A server that the tests of a file may break, and a proxy before it, which heals after each test. */
 export function useOwnPostgres() {

@@ -1,10 +1,8 @@
 import { StoreError } from '../../../lib/core/model/errors.js';
 import type { AcquireReply, AcquireRequest, LeaseDriver, Tenancy } from '../../../lib/core/store/lease-driver.js';
 import type { LockStore } from '../../../lib/core/store/lock-store.js';
-import { clock } from '../records/model/stopped-clock.js';
+import { clock, OFFSET } from '../records/model/stopped-clock.js';
 
-/** Milliseconds. A wall clock shows this when the stopped clock shows 0. */
-export const OFFSET = 1.7e12;
 export const TTL = 5_000;
 
 export type Verb = 'acquire' | 'renew' | 'release' | 'leave';

@@ -28,7 +28,7 @@ describe('when the clock of one member jumps forward', () => {
   });
 
   it('two hold a key though all members are up and have answered: one had its vote with another caller at that time', async () => {
-    const world = await QuorumWorld.start({ owners: ['A', 'AA'], jumps, jumpsAt: 'rest' });
+    const world = new QuorumWorld({ owners: ['A', 'AA'], jumps, jumpsAt: 'rest' });
     const act = async (...actions: string[]): Promise<void> => {
       for (const action of actions) await world.act(action);
     };
@@ -45,7 +45,7 @@ describe('when the clock of one member jumps forward', () => {
   });
 
   it('nobody else gets it after the first renewal', async () => {
-    const world = await QuorumWorld.start({ owners: ['AN', 'AA'], jumps, jumpsAt: 'rest' });
+    const world = new QuorumWorld({ owners: ['AN', 'AA'], jumps, jumpsAt: 'rest' });
     const act = async (...actions: string[]): Promise<void> => {
       for (const action of actions) await world.act(action);
     };
@@ -58,8 +58,6 @@ describe('when the clock of one member jumps forward', () => {
 });
 
 describe('the model finds', () => {
-  const serve = (alter: NonNullable<Scenario['serve']>): Pick<Scenario, 'serve'> => ({ serve: alter });
-
   it('a quorum that asks no member what it remembers', async () => {
     await expect(play('A A', { restarts: 1, quarantine: 0 })).rejects.toThrow('hold the key at the same time');
   });
@@ -69,15 +67,15 @@ describe('the model finds', () => {
   });
 
   it('members that forget their last token', async () => {
-    const forgetful = serve((server, verb, request) => {
+    const serve: Scenario['serve'] = (server, verb, request) => {
       server.fence = 0;
       return server.serve(verb, request);
-    });
-    await expect(play('AR A', { clocks: WRONG, ...forgetful })).rejects.toThrow('was given before');
+    };
+    await expect(play('AR A', { clocks: WRONG, serve })).rejects.toThrow('was given before');
   });
 
   it('members that take nothing back', async () => {
-    const stubborn = serve((server, verb, request) => (verb === 'leave' ? 'left' : server.serve(verb, request)));
-    await expect(play('A A', stubborn)).rejects.toThrow('still has it');
+    const serve: Scenario['serve'] = (server, verb, request) => (verb === 'leave' ? 'left' : server.serve(verb, request));
+    await expect(play('A A', { serve })).rejects.toThrow('still has it');
   });
 });

@@ -56,16 +56,12 @@ export class QuorumWorld implements World {
   private round: Word[] | undefined;
   private broken: Error | undefined;
 
-  private constructor(private readonly scenario: Scenario) {
+  constructor(private readonly scenario: Scenario) {
     const { restarts = 0, passes = [], failures = 0, jumps = [], clocks = [0, 0, 0] } = scenario;
     this.left = { restarts, failures, passes: [...passes], jumps: [...jumps] };
     clock.reset();
     this.servers = clocks.map((lead) => new Server(lead));
     for (const script of scenario.owners) this.add(script);
-  }
-
-  static start(scenario: Scenario): Promise<QuorumWorld> {
-    return Promise.resolve(new QuorumWorld(scenario));
   }
 
   actions(): string[] {

@@ -8,16 +8,7 @@ export const request = { key: 'key', owner: 'a', ttl: 10_000, tokens: 1, queue: 
 /** A store whose mutex does some things otherwise. */
 export function altered(store: LockStore, changes: (real: LeaseDriver) => Partial<LeaseDriver>): LockStore {
   const { mutex } = store;
-  const real: LeaseDriver = {
-    queueEntryLifetime: mutex.queueEntryLifetime,
-    wakeUps: mutex.wakeUps,
-    acquire: (asked) => mutex.acquire(asked),
-    renew: (batch) => mutex.renew(batch),
-    release: (asked) => mutex.release(asked),
-    leave: (tenancy) => mutex.leave(tenancy),
-    check: (tenancy) => mutex.check(tenancy),
-  };
-  return { ...store, mutex: { ...real, ...changes(real) } };
+  return { ...store, mutex: { ...mutex, ...changes(mutex) } };
 }
 
 /** When all that is due has happened, though no time has passed. */

@@ -1,61 +1,51 @@
 import { Locks, type LocksOptions, type LockStore } from 'nestjs-distributed-lock/core';
 import { quorumStore, type QuorumStoreOptions } from 'nestjs-distributed-lock/quorum';
 import { redisStore } from 'nestjs-distributed-lock/redis';
-import { startRedis, type RedisServer, type StartRedisOptions } from '../../support/redis-server.js';
+import { startRedis, type RedisServer } from '../../support/redis-server.js';
 import { startProxy, type TcpProxy } from '../../support/tcp-proxy.js';
-
-export interface Setting {
-  readonly servers: readonly RedisServer[];
-  /** Locks over a quorum of all servers, or of these stores. They are closed with the test. */
-  open(options?: QuorumStoreOptions, stores?: readonly LockStore[], locksOptions?: LocksOptions): Locks;
-  /** A store on a server, or behind a proxy. */
-  store(server: RedisServer | TcpProxy): LockStore;
-  /** In front of each server. */
-  proxies(): Promise<TcpProxy[]>;
-  newKey(): string;
-  /** Two apps use a key one after the other and at the same time. */
-  expectLocksWork(one: Locks, other: Locks): Promise<void>;
-  /** What the servers have at this name. */
-  values(name: string): Promise<(string | null)[]>;
-  finally(end: () => unknown): void;
-}
 
 /** A machine that is busy with other tests may be silent for longer than the default. */
 export const patient: QuorumStoreOptions = { quarantine: 0, memberTimeout: 2_500 };
 export const long = { keyTimeout: 60_000, waitTimeout: 60_000 };
 
 /** Redis servers for all tests of a file: those that a test kills it starts again. */
-export function useQuorum(count: number, options?: (index: number) => StartRedisOptions | Promise<StartRedisOptions>): Setting {
-  let servers: RedisServer[] = [];
+export function useQuorum(count: number) {
+  let servers: readonly RedisServer[] = [];
   let keys = 0;
   const ends: (() => unknown)[] = [];
 
   beforeAll(async () => {
-    servers = await Promise.all(Array.from({ length: count }, async (_, index) => startRedis(await options?.(index))));
+    servers = await Promise.all(Array.from({ length: count }, () => startRedis()));
   });
   afterEach(async () => {
     for (const end of ends.splice(0).reverse()) await end();
   });
   afterAll(() => Promise.all(servers.map((server) => server.stop())));
 
-  const setting: Setting = {
+  /** A store on a server, or behind a proxy. */
+  const store = ({ connection }: RedisServer | TcpProxy): LockStore => redisStore({ options: connection });
+  const newKey = (): string => `quorum:${++keys}`;
+  return {
+    store,
+    newKey,
     get servers() {
       return servers;
     },
-    open(quorum = patient, stores = servers.map(setting.store), locksOptions) {
+    /** Locks over a quorum of all servers, or of these stores. They are closed with the test. */
+    open(quorum = patient, stores: readonly LockStore[] = servers.map(store), locksOptions?: LocksOptions): Locks {
       const locks = new Locks(quorumStore(stores, quorum), { logger: false, shutdownTimeout: 0, ...locksOptions });
       ends.push(() => locks.close());
       return locks;
     },
-    store: ({ connection }) => redisStore({ options: connection }),
-    async proxies() {
+    /** In front of each server. */
+    async proxies(): Promise<TcpProxy[]> {
       const all = await Promise.all(servers.map((server) => startProxy(server.connection)));
       ends.push(() => Promise.all(all.map((proxy) => proxy.close())));
       return all;
     },
-    newKey: () => `quorum:${++keys}`,
-    async expectLocksWork(one, other) {
-      const key = setting.newKey();
+    /** Two apps use a key one after the other and at the same time. */
+    async expectLocksWork(one: Locks, other: Locks): Promise<void> {
+      const key = newKey();
       const first = await one.acquire(key, long);
       expect(await other.tryAcquire(key, long)).toBeNull();
       const waiting = other.acquire(key, { ...long, retryInterval: 100 });
@@ -66,15 +56,14 @@ export function useQuorum(count: number, options?: (index: number) => StartRedis
       expect(await one.tryAcquire(key, long)).toBeNull();
       await second.release();
     },
-    async values(name) {
-      return Promise.all(
-        servers.map(async (server) => {
+    /** What the servers have at this name. */
+    values: (name: string): Promise<(string | null)[]> =>
+      Promise.all(
+        servers.map((server) => {
           const client = server.client({ retryStrategy: () => null, maxRetriesPerRequest: 0 });
           return client.get(name).finally(() => client.disconnect());
         }),
-      );
-    },
-    finally: (end) => void ends.push(end),
+      ),
+    finally: (end: () => unknown) => void ends.push(end),
   };
-  return setting;
 }

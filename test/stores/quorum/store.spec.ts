@@ -1,13 +1,6 @@
 import { afterTurns, mayTake, passTime } from '../../support/virtual-time.js';
-import {
-  LockConfigError,
-  Locks,
-  QuorumError,
-  StoreError,
-  UnsupportedPrimitiveError,
-  type LeaseDriver,
-  type LockStore,
-} from 'nestjs-distributed-lock/core';
+import type { LeaseDriver, LockStore } from 'nestjs-distributed-lock/core';
+import { LockConfigError, Locks, QuorumError, StoreError, UnsupportedPrimitiveError } from 'nestjs-distributed-lock/core';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { quorumStore } from 'nestjs-distributed-lock/quorum';
 import { rejection } from '../../support/rejection.js';

@@ -103,51 +103,6 @@ describe.each([3, 4, 5])('the outcome of an acquire at %d members', (count) => {
   });
 });
 
-it('tokens grow from one owner to the next, by any answers, and whatever the last tokens of the members are', () => {
-  const fences = [...listsOf([0, 3, 6], 3)];
-  const voters = [
-    [0, 1],
-    [1, 2],
-    [0, 2],
-    [1, 0],
-    [2, 1],
-    [2, 0],
-    [0, 1, 2],
-    [2, 0, 1],
-    [1, 2, 0],
-  ];
-  /** Asks these members in this order until there is a grant, as a ballot does, and leaves the last tokens behind. */
-  const grant = (last: number[], clock: number, asked: readonly number[]): number => {
-    const give = (index: number, floor: number) => yes((last[index] = Math.max(last[index]! + 1, clock + index, floor)));
-    const votes: Vote<AcquireReply>[] = [undefined, undefined, undefined];
-    for (const index of asked) {
-      votes[index] = give(index, 0);
-      const outcome = acquireOutcome(votes);
-      if (outcome?.kind !== 'raise' && outcome?.kind !== 'granted') continue;
-      if (outcome.kind === 'granted') return outcome.token!;
-      for (const other of asked) {
-        const vote = votes[other];
-        if (isYes(vote) && vote.token! < outcome.token) votes[other] = give(other, outcome.token);
-      }
-      const raised = acquireOutcome(votes, outcome.token);
-      if (raised?.kind !== 'granted') throw new Error('One question more should be enough.');
-      return raised.token!;
-    }
-    throw new Error('Nothing was granted.');
-  };
-  for (const before of fences) {
-    for (const one of voters) {
-      for (const other of voters) {
-        for (const clock of [0, 4]) {
-          const last = [...before];
-          const first = grant(last, clock, one);
-          expect(grant(last, clock - 2, other)).toBeGreaterThan(first);
-        }
-      }
-    }
-  }
-});
-
 describe('a refusal', () => {
   it('names the owner that most members name, and when a majority will be free', () => {
     const outcome = acquireOutcome([no('X', 300), no('Y', 100), no('X', 500)]);
@@ -184,7 +139,7 @@ it('errors that no retry can help are final only where the other members are too
   expect(finalError([refused, refused, yes(1), yes(1), silent])).toBeUndefined();
 });
 
-describe('a check', () => {
+it('a check is held, free or taken by a majority', () => {
   const of = (state: CheckReply['state'], holder: string | null, remaining: number, token: number | null): CheckReply => ({
     state,
     holder,
@@ -192,15 +147,12 @@ describe('a check', () => {
     token,
   });
   const free = of('free', null, 0, null);
-
-  it('is held, free or taken by a majority', () => {
-    expect(checkOutcome([of('held', 'a', 50, 9), of('held', 'a', 90, 12), of('taken', 'b', 10, 5)], 3, false)).toEqual(
-      of('held', 'a', 50, 9),
-    );
-    expect(checkOutcome([free, free, of('taken', 'b', 10, 5)], 3, false)).toEqual(free);
-    expect(checkOutcome([free, of('taken', 'b', 10, 5), of('taken', 'b', 20, 5)], 3, false)).toEqual(of('taken', 'b', 10, 5));
-    expect(checkOutcome([of('taken', 'b', 10, 5), of('taken', 'b', 20, 5), free], 3, true).state).toBe('queued');
-  });
+  expect(checkOutcome([of('held', 'a', 50, 9), of('held', 'a', 90, 12), of('taken', 'b', 10, 5)], 3, false)).toEqual(
+    of('held', 'a', 50, 9),
+  );
+  expect(checkOutcome([free, free, of('taken', 'b', 10, 5)], 3, false)).toEqual(free);
+  expect(checkOutcome([free, of('taken', 'b', 10, 5), of('taken', 'b', 20, 5)], 3, false)).toEqual(of('taken', 'b', 10, 5));
+  expect(checkOutcome([of('taken', 'b', 10, 5), of('taken', 'b', 20, 5), free], 3, true).state).toBe('queued');
 });
 
 describe('a request to a member that did not answer', () => {

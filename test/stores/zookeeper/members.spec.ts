@@ -6,6 +6,7 @@ import { join } from 'node:path';
 import type { Client } from 'node-zookeeper-client';
 import { versionsFinding } from '../../../lib/stores/zookeeper/operate/zookeeper.doctor.js';
 import { startProxy, type TcpProxy } from '../../support/tcp-proxy.js';
+import { AS_IT_COMES } from '../../support/tcp-proxy-framing.js';
 import { startZookeeperCluster, type ZookeeperServer } from '../../support/zookeeper-server.js';
 import { threeMembers } from '../three-members.js';
 import { asked, connected, open } from './setting.js';
@@ -20,7 +21,6 @@ threeMembers({
 
 describe('a member that gets each write late, and answers reads meanwhile', () => {
   const LATE = 400;
-  const AS_IT_COMES = { endOfRequest: ({ length }: Buffer) => length, endOfReply: ({ length }: Buffer) => length, isPush: () => false };
   let members: ZookeeperServer[];
   let [leader, behind]: ZookeeperServer[] = [];
   let way: TcpProxy;

@@ -1,4 +1,4 @@
-import { Locks, type LocksOptions } from 'nestjs-distributed-lock/core';
+import { Locks } from 'nestjs-distributed-lock/core';
 import { zookeeperStore, type ZookeeperStoreOptions } from 'nestjs-distributed-lock/zookeeper';
 import zookeeper, { type Client } from 'node-zookeeper-client';
 
@@ -10,9 +10,9 @@ afterEach(async () => {
 });
 
 /** Locks that are closed when the test ends. */
-export function open(options: ZookeeperStoreOptions | string, more: LocksOptions = {}): Locks {
+export function open(options: ZookeeperStoreOptions | string): Locks {
   const store = zookeeperStore(typeof options === 'string' ? { connectionString: options } : options);
-  const locks = new Locks(store, { logger: false, defaults: { keyTimeout: 5000, waitTimeout: 20_000 }, ...more });
+  const locks = new Locks(store, { logger: false, defaults: { keyTimeout: 5000, waitTimeout: 60_000 } });
   opened.push(locks);
   return locks;
 }
@@ -33,9 +33,4 @@ export function asked<T = void>(
   call: (done: (error: Error | zookeeper.Exception | null | undefined, result: T) => void) => void,
 ): Promise<T> {
   return new Promise((resolve, reject) => call((error, result) => (error ? reject(new Error(String(error))) : resolve(result))));
-}
-
-/** What node-zookeeper-client knows of its connection. */
-export interface Inside {
-  connectionManager: { socket: { destroy(): void }; sessionId: Buffer };
 }

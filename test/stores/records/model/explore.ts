@@ -13,42 +13,29 @@ export interface World {
   end(): Promise<void>;
 }
 
-export interface Explored {
-  readonly states: number;
-  /** Orders in which all actions can happen. */
-  readonly interleavings: number;
-  /** Worlds that were begun. */
-  readonly runs: number;
-}
-
-/** Tries all orders of all actions, from the start each, and each state once. @throws with the actions that lead to a broken promise. */
-export async function explore(start: () => Promise<World>): Promise<Explored> {
-  const next = new Map<string, Set<string>>();
-  const paths: { readonly path: readonly string[]; readonly from: string | undefined }[] = [{ path: [], from: undefined }];
-  let runs = 0;
-  let root = '';
-  for (let branch = paths.pop(); branch; branch = paths.pop()) {
-    const path = [...branch.path];
-    let { from } = branch;
+/**
+ * Tries all orders of all actions, from the start each, and each state once.
+ * @returns the number of states. @throws with the actions that lead to a broken promise.
+ */
+export async function explore(start: () => Promise<World>): Promise<number> {
+  const states = new Set<string>();
+  const paths: string[][] = [[]];
+  for (let runs = 0, path = paths.pop(); path; runs++, path = paths.pop()) {
     try {
       if (runs % 100 === 0) await realPause();
       const world = await start();
-      runs++;
       for (const action of path) await world.act(action);
       for (;;) {
         world.check();
         const state = world.state();
-        if (from === undefined) root = state;
-        else next.get(from)!.add(`${path.at(-1)}\n${state}`);
-        if (next.has(state)) break;
-        next.set(state, new Set());
-        from = state;
+        if (states.has(state)) break;
+        states.add(state);
         const [first, ...others] = world.actions();
         if (first === undefined) {
           await world.end();
           break;
         }
-        for (const other of others) paths.push({ path: [...path, other], from });
+        for (const other of others) paths.push([...path, other]);
         path.push(first);
         await world.act(first);
       }
@@ -56,18 +43,5 @@ export async function explore(start: () => Promise<World>): Promise<Explored> {
       throw new Error(`${cause instanceof Error ? cause.message : String(cause)}\nafter ${path.join(', ')}`, { cause });
     }
   }
-  return { states: next.size, interleavings: countPaths(next, root), runs };
-}
-
-function countPaths(next: ReadonlyMap<string, ReadonlySet<string>>, root: string): number {
-  const counts = new Map<string, number>();
-  const count = (state: string): number => {
-    const known = counts.get(state);
-    if (known !== undefined) return known;
-    let sum = 0;
-    for (const edge of next.get(state)!) sum += count(edge.slice(edge.indexOf('\n') + 1));
-    counts.set(state, Math.max(sum, 1));
-    return counts.get(state)!;
-  };
-  return count(root);
+  return states.size;
 }

@@ -23,15 +23,11 @@ class Party extends Actor {
 
 /** Processes that set one latch, count it down and wait for it. */
 export class LatchWorld extends StepWorld<Party> {
-  private constructor(private readonly scenario: LatchScenario) {
+  constructor(private readonly scenario: LatchScenario) {
     super(scenario);
     for (const { process, script } of scenario.actors) {
       this.actors.push(new Party(`o${this.actors.length}`, this.processAt(process), script));
     }
-  }
-
-  static start(scenario: LatchScenario): Promise<LatchWorld> {
-    return new LatchWorld(scenario).begin();
   }
 
   /** As many are left as were not counted. */
@@ -74,38 +70,34 @@ export class LatchWorld extends StepWorld<Party> {
   protected ask(actor: Party, step: string): void {
     const { countDownLatch } = actor.process.drivers;
     const tenancy = { key: KEY, owner: actor.id };
-    const again = (): void => undefined;
-    const next = (): void => void actor.done++;
-    if (step === 'W') {
-      const answered = (state: { readonly count: number } | undefined): void => {
-        next();
-        actor.isWaiting = state !== undefined && state.count > 0;
+    const change = { key: KEY, ttl: TTL, operation: { line: actor.id, number: actor.done + 1 } };
+    const settled = <T>(request: Promise<T>, answered: (reply: T) => void): void => {
+      const next = (reply: T): void => {
+        actor.done++;
+        actor.isUnsure = false;
+        answered(reply);
       };
-      return this.settled(actor, countDownLatch.look({ ...tenancy, queue: true }), answered, again);
+      this.settled(actor, request, next, () => undefined);
+    };
+    if (step === 'W') {
+      return settled(countDownLatch.look({ ...tenancy, queue: true }), (state) => {
+        actor.isWaiting = state !== undefined && state.count > 0;
+      });
     }
     if (step === 'L') {
       actor.isWaiting = false;
-      const over = (): void => {
-        next();
+      return settled(countDownLatch.leave(tenancy), () => {
         actor.isOver = true;
-      };
-      return this.settled(actor, countDownLatch.leave(tenancy), over, again);
+      });
     }
-    const change = { key: KEY, ttl: TTL, operation: { line: actor.id, number: actor.done + 1 } };
     actor.isUnsure = true;
     if (step === 'S') {
-      const answered = (isSet: boolean): void => {
-        next();
-        actor.isUnsure = false;
+      return settled(countDownLatch.trySetCount({ ...change, count: this.scenario.count }), (isSet) => {
         actor.sets += Number(isSet);
-      };
-      return this.settled(actor, countDownLatch.trySetCount({ ...change, count: this.scenario.count }), answered, again);
+      });
     }
-    const answered = (count: number): void => {
-      next();
-      actor.isUnsure = false;
+    settled(countDownLatch.countDown(change), (count) => {
       actor.counts.push(count);
-    };
-    return this.settled(actor, countDownLatch.countDown(change), answered, again);
+    });
   }
 }

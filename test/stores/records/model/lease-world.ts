@@ -37,7 +37,7 @@ export class LeaseWorld extends StepWorld<Owner> {
   /** All that were given. */
   private readonly tokens = new Set<number>();
 
-  private constructor(scenario: Scenario) {
+  constructor(scenario: Scenario) {
     super(scenario);
     const { owners, permits } = scenario;
     this.permits = permits ?? 1;
@@ -45,10 +45,6 @@ export class LeaseWorld extends StepWorld<Owner> {
     for (const { process, script, count = 1 } of owners) {
       this.actors.push(Object.assign(new Owner(`o${this.actors.length}`, this.processAt(process), script), { count }));
     }
-  }
-
-  static start(scenario: Scenario): Promise<LeaseWorld> {
-    return new LeaseWorld(scenario).begin();
   }
 
   async end(): Promise<void> {

@@ -169,7 +169,7 @@ export abstract class StepWorld<A extends Actor> implements World {
   abstract check(): void;
   abstract end(): Promise<void>;
 
-  protected async begin(): Promise<this> {
+  async begin(): Promise<this> {
     for (const { wakeUps, inside } of this.processes) {
       await wakeUps.open(() => undefined);
       if (!this.misfortune.isCold) inside.clock.learn(clock.time + OFFSET, clock.time);

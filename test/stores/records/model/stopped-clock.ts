@@ -6,6 +6,7 @@ export const OFFSET = 1.7e12;
 /** Longest pause that ends at once, milliseconds. */
 const PAUSE = 500;
 
+const realNow = Date.now;
 const realTimeout = globalThis.setTimeout;
 const realTurn = globalThis.setImmediate;
 const turns: (() => void)[] = [];
@@ -39,13 +40,14 @@ export function stopTheClock(): void {
   };
   beforeAll(() => {
     Object.defineProperty(performance, 'now', { configurable: true, value: () => clock.time });
-    jest.spyOn(Date, 'now').mockImplementation(() => clock.time + OFFSET);
+    // No spy: it would store each call.
+    Date.now = () => clock.time + OFFSET;
     globalThis.setTimeout = later as unknown as typeof setTimeout;
     globalThis.setImmediate = laterTurn as unknown as typeof setImmediate;
   });
   afterAll(() => {
     Reflect.deleteProperty(performance, 'now');
-    jest.restoreAllMocks();
+    Date.now = realNow;
     globalThis.setTimeout = realTimeout;
     globalThis.setImmediate = realTurn;
   });

@@ -1,18 +1,7 @@
 import { mayTake, passTime } from '../../../support/virtual-time.js';
-import { acquire, counted, data, GRANTED, HOUR, leave, newProcess, release, remaining, TAKEN, TTL } from './setting.js';
+import { acquire, counted, data, GRANTED, HOUR, leave, newProcess, release, remaining, TAKEN } from './setting.js';
 
 describe('a process that has never looked at a key', () => {
-  it('finds it taken for as long as a lease is, if the store does not count its writes', async () => {
-    await acquire(newProcess(), 'dead');
-    await passTime(5000);
-    const process = newProcess();
-    const reply = await acquire(process, 'b');
-    expect(reply).toMatchObject(TAKEN);
-    expect((reply as { remaining: number }).remaining).toBeGreaterThan(TTL - 50);
-    await passTime(TTL + 1);
-    expect(await acquire(process, 'b')).toMatchObject(GRANTED);
-  });
-
   it.each([0, 500])('knows by the count how old a lease is, or a minHold of %d ms', async (keepFor) => {
     const [process, holder] = [counted(), counted()];
     await acquire(holder, 'dead', { ttl: 3000 });

@@ -5,7 +5,8 @@ import type { LockStore } from '../../../../lib/core/store/lock-store.js';
 import type { CasChange } from '../../../../lib/stores/records/observed/cas.table.js';
 import type { KeyRecord, LatchRecord, LeaseRecord } from '../../../../lib/stores/records/record.work.js';
 import { countSuspend, exactNow } from '../../../../lib/core/util/clock.js';
-import { acquire, counted, data, GRANTED, HOUR, leave, newGate, newProcess, release, remaining, renew, TAKEN, TTL } from './setting.js';
+import { gate } from '../../../support/gate.js';
+import { acquire, counted, data, GRANTED, HOUR, leave, newProcess, release, remaining, renew, TAKEN, TTL } from './setting.js';
 
 const inRow = <T extends KeyRecord = LeaseRecord>(key = 'key'): T => (JSON.parse(data.rows.get(key)!.text) as { record: T }).record;
 
@@ -79,21 +80,6 @@ describe('a lease', () => {
     expect(replies).toEqual(['renewed']);
     expect(data.count).toBe(count + 1);
     expect(inRow().holds[0]!.stamp).not.toBe(stamp);
-  });
-
-  it('of several that are held at a time ends by itself', async () => {
-    const [one, two, observer] = [newProcess(), newProcess(), newProcess()];
-    const permit = (store: LockStore, owner: string) =>
-      store.semaphore!.acquire({ key: 'key', owner, ttl: TTL, tokens: 1, queue: false, share: { count: 1, permits: 2, rank: 0 } });
-    await permit(one, 'a');
-    expect(await permit(observer, 'c')).toMatchObject(GRANTED);
-    await observer.semaphore!.release({ key: 'key', owner: 'c', keepFor: 0 });
-    await passTime(600);
-    await permit(two, 'b');
-    expect(await permit(observer, 'c')).toMatchObject(TAKEN);
-    await passTime(410);
-    expect(await permit(observer, 'c')).toMatchObject(GRANTED);
-    expect(inRow().holds.map(({ owner }) => owner)).toEqual(['b', 'c']);
   });
 });
 
@@ -189,19 +175,19 @@ describe('a latch', () => {
 
 describe('a request', () => {
   it('that arrives late changes nothing', async () => {
-    const gate = newGate();
+    const held = gate();
     let isFirst = true;
     const before = ({ expected }: CasChange): Promise<void> | void => {
       if (!isFirst || expected === 'look') return;
       isFirst = false;
-      return gate.opening;
+      return held.passed;
     };
     const [late, other] = [newProcess({ before }), newProcess()];
     await expect(acquire(late, 'a')).rejects.toThrow(StoreError);
     expect(await acquire(other, 'b', { ttl: 100 })).toMatchObject(GRANTED);
     await release(other, 'b');
     const row = data.rows.get('key');
-    gate.open();
+    held.open();
     await passTime(100);
     expect(data.rows.get('key')).toBe(row);
   });
@@ -218,12 +204,12 @@ describe('a request', () => {
   });
 
   it('counts what it has seen from the reply, not from when it was sent', async () => {
-    const gate = newGate();
-    const [holder, observer] = [newProcess(), newProcess({ before: () => gate.opening })];
+    const held = gate();
+    const [holder, observer] = [newProcess(), newProcess({ before: () => held.passed })];
     const first = remaining(observer);
     await passTime(500);
     await acquire(holder, 'a', { ttl: 600 });
-    gate.open();
+    held.open();
     expect(await first).toBeGreaterThan(580);
     await passTime(580);
     expect(await acquire(observer, 'b')).toMatchObject(TAKEN);

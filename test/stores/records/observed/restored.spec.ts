@@ -1,7 +1,8 @@
 import { passTime } from '../../../support/virtual-time.js';
 import { StoreError } from '../../../../lib/core/model/errors.js';
 import type { LockStore } from '../../../../lib/core/store/lock-store.js';
-import { acquire, counted, data, GRANTED, newGate, release, remaining, renew, table, TAKEN, TTL } from './setting.js';
+import { gate } from '../../../support/gate.js';
+import { acquire, counted, data, GRANTED, release, remaining, renew, table, TAKEN, TTL } from './setting.js';
 
 /** So many writes of other keys. */
 async function write(store: LockStore, count: number): Promise<void> {
@@ -33,41 +34,12 @@ describe('a store that was restored from a copy', () => {
     expect(await acquire(observer, 'b')).toMatchObject(TAKEN);
   });
 
-  it('is not mistaken for what it was: other rows may have versions of before', async () => {
-    const [holder, observer, other] = [counted(), counted(), counted()];
-    const restore = copyOfStore();
-    await acquire(other, 'x', { key: 'other' });
-    await acquire(observer, 'b');
-    await release(observer, 'b');
-    const { version } = data.rows.get('key')!;
-    restore();
-    await acquire(observer, 'x', { key: 'other' });
-    await passTime(100);
-    await acquire(holder, 'a');
-    await renew(holder, 'a');
-    while (data.rows.get('key')!.version < version) await renew(holder, 'a');
-    expect(data.rows.get('key')!.version).toBe(version);
-    expect(await acquire(observer, 'b')).toMatchObject(TAKEN);
-    expect(await renew(holder, 'a')).toBe('renewed');
-  });
-
-  it('is not dated by what its count was before', async () => {
-    const [holder, observer] = [counted(), counted()];
-    const restore = copyOfStore();
-    await write(holder, 50);
-    await acquire(observer, 'x', { key: 'other' });
-    await passTime(5000);
-    restore();
-    await acquire(holder, 'a');
-    expect(await acquire(observer, 'b')).toMatchObject(TAKEN);
-  });
-
   it('is not dated by a reply of before that comes late', async () => {
-    const [late, look] = [newGate(), newGate()];
+    const [late, look] = [gate(), gate()];
     let [isHeld, isSlow] = [false, false];
     const observer = counted({
-      after: ({ key }) => (key === 'late' && isHeld ? late.opening : undefined),
-      before: ({ key }) => (key === 'key' && isSlow ? look.opening : undefined),
+      after: ({ key }) => (key === 'late' && isHeld ? late.passed : undefined),
+      before: ({ key }) => (key === 'key' && isSlow ? look.passed : undefined),
     });
     const holder = counted();
     const restore = copyOfStore();
@@ -90,10 +62,9 @@ describe('a store that was restored from a copy', () => {
 
   it('is not suspected when a table was closed, over which no answer came: what others have seen stays', async () => {
     const storeId = 'shared';
-    const gate = newGate();
+    const held = gate();
     let isSlow = false;
-    const beforeCount = (): Promise<void> | undefined =>
-      isSlow ? gate.opening.then(() => Promise.reject(new Error('closed'))) : undefined;
+    const beforeCount = (): Promise<void> | undefined => (isSlow ? held.passed.then(() => Promise.reject(new Error('closed'))) : undefined);
     const [closing, observer, holder] = [counted({ storeId, beforeCount }), counted({ storeId }), counted()];
     const ttl = 3 * TTL;
     await acquire(holder, 'a', { ttl });
@@ -101,7 +72,7 @@ describe('a store that was restored from a copy', () => {
     isSlow = true;
     await passTime(ttl / 2);
     await closing.close();
-    gate.open();
+    held.open();
     await passTime(ttl / 2);
     expect(await acquire(observer, 'b')).toMatchObject(GRANTED);
   });
@@ -125,9 +96,9 @@ describe('a store that was restored from a copy', () => {
   });
 
   it('is none because a reply overtakes another one', async () => {
-    const gate = newGate();
+    const held = gate();
     let isHeld = false;
-    const observer = counted({ after: ({ key }) => (key === 'slow' && isHeld ? gate.opening : undefined) });
+    const observer = counted({ after: ({ key }) => (key === 'slow' && isHeld ? held.passed : undefined) });
     const holder = counted();
     await acquire(holder, 'a');
     await acquire(observer, 'b');
@@ -136,7 +107,7 @@ describe('a store that was restored from a copy', () => {
     await passTime(100);
     await write(holder, 5);
     await remaining(observer, 'other');
-    gate.open();
+    held.open();
     await slow;
     await passTime(900);
     expect(await acquire(observer, 'b')).toMatchObject(GRANTED);

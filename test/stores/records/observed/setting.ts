@@ -40,10 +40,3 @@ export const release = (store: LockStore, owner: string, keepFor = 0) => store.m
 export const leave = (store: LockStore, owner: string) => store.mutex.leave({ key: 'key', owner });
 export const remaining = async (store: LockStore, key = 'key'): Promise<number> =>
   (await store.mutex.check({ key, owner: 'nobody' })).remaining;
-
-/** Holds back what it is put before, until it is opened. */
-export function newGate() {
-  let open = (): void => undefined;
-  const opening = new Promise<void>((resolve) => (open = resolve));
-  return { open, opening };
-}
