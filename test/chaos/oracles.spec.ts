@@ -280,6 +280,7 @@ describe('wait timeout: a call', () => {
 describe('idle key: a key with a waiter', () => {
   const dead = all((story) => story.grant(0, story.ask(-1, { w: 'w1.1', keyTimeout: 3_000 }), { remaining: 3_000 }), killed('w1.1', 10));
   const next = holds({ asked: 50, from: 4_000 });
+  const keeps = (minHold: number) => holds({ from: 1, to: 100, minHold }, { asked: 50, from: 30_000 });
 
   judges(idleKey, [
     ['is taken within two retryIntervals', holds({ from: 0, to: 100 }, { asked: 50, from: 300 }), 0],
@@ -293,6 +294,8 @@ describe('idle key: a key with a waiter', () => {
       1,
     ],
     ['is idle during a fault', all(holds({ from: 0, to: 100 }, { asked: 50, from: 6_100 }), fault('x', 'server', 100, 5_000)), 0],
+    ["is kept by a minHold, and the server's clock was set back", all(keeps(50), fault('x', 'clock-server', 0, 110)), 0],
+    ["is idle for long after the server's clock was set back", all(keeps(0), fault('x', 'clock-server', 0, 110)), 1],
   ]);
 });
 

@@ -1,7 +1,7 @@
 import { fault, wide, type Fault, type Group } from './fault.js';
 
 /** ms */
-const JUMP = 40_000;
+export const JUMP = 40_000;
 
 /** The wall clocks of workers jump, which no lock may care about. */
 export const clockFaults: Fault[] = [

@@ -1,3 +1,4 @@
+import { JUMP } from '../faults/clock.js';
 import { select } from '../history/read.js';
 import { callsOf, groupBy, type CallStory } from './calls.js';
 import type { Oracle, Violation } from './oracle.js';
@@ -22,10 +23,14 @@ export const idleKey: Oracle = (history) => {
   // The keys of a multi-lock are held, unseen, while it waits for the others.
   const unseen = new Set(calls.filter(({ asked }) => asked.keys.length > 1).flatMap(({ asked }) => asked.keys));
   const byKey = groupBy(calls, ({ asked }) => asked.keys[0]!);
+  const jumps = timesOf(history, ({ group }) => group === 'clock-server', JUMP);
   return [...byKey]
     .filter(([key]) => !unseen.has(key))
     .flatMap(([key, ofKey]) => {
       const kept = forcesOf(history, key).map(({ from, keptUntil }) => ({ from, to: keptUntil }));
+      // A `minHold` lasts longer if the server's clock is set back meanwhile.
+      const keeping = ofKey.filter(({ asked, granted }) => asked.minHold > 0 && granted).map(({ granted }) => granted!.t);
+      kept.push(...jumps.filter(({ from, to }) => keeping.some((t) => t >= from && t <= to - JUMP)));
       return idleTimes(key, ofKey, kept, world);
     });
 };
