@@ -1,4 +1,4 @@
-import { Locks, type Lease, type LocksOptions, type LockStore } from 'nestjs-distributed-lock/core';
+import { Locks, type Lease, type LocksOptions } from 'nestjs-distributed-lock/core';
 import { redisStore } from 'nestjs-distributed-lock/redis';
 import { askable } from '../support/askable.js';
 import type { Documents, NdlDocument, NdlError } from '../../lib/operate/ndl-document.js';
@@ -16,17 +16,6 @@ export function errorIn(text: string): NdlError['error'] {
   return (JSON.parse(text) as NdlError).error;
 }
 
-/** Services of this test file, each with a store of its own: the commands see them as they see other processes. They end after each test. */
-function useServices(makeStore: () => LockStore): (options?: LocksOptions, isAskable?: boolean) => Locks {
-  const services: Locks[] = [];
-  afterEach(() => Promise.all(services.splice(0).map((each) => each.close())));
-  return (options, isAskable = true) => {
-    const locks = new Locks(makeStore(), { logger: false, app: 'shop', shutdownTimeout: 0, ...options });
-    services.push(locks);
-    return isAskable ? askable(locks) : locks;
-  };
-}
-
 /** Holds a key until it is asked back. */
 export async function hold(locks: Locks, key: string, label?: string): Promise<Lease> {
   const lease = await locks.acquire(key, { label, waitTimeout: Infinity, keyTimeout: 60_000 });
@@ -40,8 +29,15 @@ export function useRedis() {
   const url = (): string => `redis://:geheim@127.0.0.1:${server.port}`;
   beforeAll(async () => void (server = await startRedis({ port: 'free', password: 'geheim' })));
   afterAll(() => server.stop());
-  const service = useServices(() => redisStore({ url: url() }));
+  const services: Locks[] = [];
+  afterEach(() => Promise.all(services.splice(0).map((each) => each.close())));
   afterEach(() => server.client().flushall());
+  /** Has a store of its own: the commands see it as they see another process. It ends after its test. */
+  const service = (options?: LocksOptions, isAskable = true): Locks => {
+    const locks = new Locks(redisStore({ url: url() }), { logger: false, app: 'shop', shutdownTimeout: 0, ...options });
+    services.push(locks);
+    return isAskable ? askable(locks) : locks;
+  };
   return {
     get server() {
       return server;

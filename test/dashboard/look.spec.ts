@@ -257,7 +257,7 @@ describe('what is so', () => {
     const { app, dashboard, look } = setting();
     const semaphore = app.semaphore('gpu', { permits: 3 });
     for (let i = 0; i < 3; i++) await semaphore.acquire({ label: 'Model.train' });
-    const other = open(memoryStoreOf(app), { app: 'batch' });
+    const other = open(app.store, { app: 'batch' });
     const calls = Array.from({ length: 20 }, () =>
       other
         .semaphore('gpu', { permits: 3 })
@@ -272,7 +272,3 @@ describe('what is so', () => {
     await Promise.all(calls);
   });
 });
-
-function memoryStoreOf({ store }: Locks): LockStore {
-  return store;
-}

@@ -1,4 +1,4 @@
-// A process that does what it is asked, for the six situations of an operator.
+// A process that does what it is asked, in the situations of an operator.
 import { Locks } from 'nestjs-distributed-lock/core';
 import { postgresStore } from 'nestjs-distributed-lock/postgres';
 import { redisStore } from 'nestjs-distributed-lock/redis';

@@ -30,13 +30,12 @@ export function useShops() {
         left: (await shops[0]!.get<Answer>(`/stock/${sku}`)).left,
       };
     },
-    /** Keys of stock that is locked right now, by whom. */
-    async lockedStock(): Promise<Record<string, string | null>> {
+    /** Keys of stock that is locked right now. */
+    async lockedStock(): Promise<string[]> {
       const client = server.client();
       const keys = await client.keys('shop:stock-*-locks');
-      const owners = await Promise.all(keys.map((key) => client.get(key)));
       client.disconnect();
-      return Object.fromEntries(keys.map((key, index) => [key, owners[index] ?? null]));
+      return keys;
     },
   };
 }

@@ -10,11 +10,6 @@ export interface DecrementsOptions {
   count: number;
   /** whether each transaction begins with the guard */
   guarded: boolean;
-  processes?: number;
-  /** milliseconds between two faults */
-  faultEvery?: number;
-  /** lease length, milliseconds; pauses are longer */
-  keyTimeout?: number;
 }
 
 export interface DecrementsJob {
@@ -46,6 +41,11 @@ export interface DecrementsResult extends Omit<DecrementsDone, 'type'> {
   seconds: number;
 }
 
+const PROCESSES = 4;
+/** Milliseconds between two faults. */
+const FAULT_EVERY = 150;
+/** Lease length, milliseconds; pauses are longer. */
+const KEY_TIMEOUT = 150;
 const SKUS = 2;
 const CALLERS = 2;
 
@@ -53,8 +53,7 @@ const CALLERS = 2;
  * Processes take units of a stock in Postgres under locks in Redis, while each is stopped for longer than its lease now and then, and Redis loses its data:
  * by `FLUSHALL`, and by a crash without persistence. Counts the updates that were lost.
  */
-export async function runDecrements(options: DecrementsOptions): Promise<DecrementsResult> {
-  const { count, guarded, processes = 4, faultEvery = 150, keyTimeout = 150 } = options;
+export async function runDecrements({ count, guarded }: DecrementsOptions): Promise<DecrementsResult> {
   const [postgres, redis] = await Promise.all([startPostgres(), startRedis()]);
   const client = new pgDriver.Client(postgres.connection);
   const workers: Child<DecrementsDone>[] = [];
@@ -63,21 +62,23 @@ export async function runDecrements(options: DecrementsOptions): Promise<Decreme
     await client.query('CREATE TABLE stock (sku text PRIMARY KEY, units int NOT NULL)');
     for (let sku = 0; sku < SKUS; sku++) await client.query('INSERT INTO stock VALUES ($1, 0)', [`sku-${sku}`]);
     await fenceGuard({ dialect: 'postgres' }).migrate(pg(client));
-    const job = { guarded, keyTimeout, skus: SKUS, callers: CALLERS, postgres: postgres.connection, redis: { path: redis.path! } };
+    // eslint-disable-next-line tests/no-short-lease -- leases are to end before their holders are done
+    const limits = { keyTimeout: KEY_TIMEOUT, skus: SKUS, callers: CALLERS };
+    const job = { guarded, ...limits, postgres: postgres.connection, redis: { path: redis.path! } };
     const start = performance.now();
-    for (let worker = 0; worker < processes; worker++) {
-      const share = Math.floor(count / processes) + (worker < count % processes ? 1 : 0);
+    for (let worker = 0; worker < PROCESSES; worker++) {
+      const share = Math.floor(count / PROCESSES) + (worker < count % PROCESSES ? 1 : 0);
       const args = [JSON.stringify({ ...job, count: share } satisfies DecrementsJob)];
       workers.push(await forkChild<DecrementsDone>('test/fence-guard/decrements.child.ts', { args }));
     }
     const faults = { pauses: 0, flushes: 0, restarts: 0 };
     const admin = redis.client();
     for (let turn = 0; workers.some((worker) => worker.running); turn++) {
-      await pause(faultEvery);
+      await pause(FAULT_EVERY);
       const worker = workers[turn % workers.length]!;
       if (turn % 3 === 0 && worker.running) {
         worker.pause();
-        await pause(1.5 * keyTimeout);
+        await pause(1.5 * KEY_TIMEOUT);
         worker.resume();
         faults.pauses++;
       } else if (turn % 40 === 39) {

@@ -2,7 +2,7 @@
 import mysqlDriver from 'mysql2/promise';
 import pgDriver from 'pg';
 import { LockLostError } from 'nestjs-distributed-lock/core';
-import { fenceGuard, mysql2, pg, type Run } from 'nestjs-distributed-lock/fence-guard';
+import { fenceGuard, mysql2, pg, type FenceableLease, type Run } from 'nestjs-distributed-lock/fence-guard';
 import { eventually } from '../support/eventually.js';
 import { sharedMariadb, sharedPostgres } from '../support/shared-server.js';
 import { leaseOf } from './lease-of.js';
@@ -87,6 +87,11 @@ describe.each([
     for (const session of [a, b]) await session.close();
   });
 
+  /** Begins a transaction of the session with a check that passes at once. */
+  const enter = async (session: Session, level: string, lease: FenceableLease, shared = false) => {
+    await session.begin(level);
+    await fence.check(session.run, { lease, shared });
+  };
   const unitsFor = async (session: Session) => Number(await session.ask('SELECT units FROM stock'));
   const write = (session: Session, units: number) => session.ask(`UPDATE stock SET units = ${units}`);
 
@@ -95,16 +100,14 @@ describe.each([
       dialect === 'mysql' ? (level === 'SERIALIZABLE' ? 'ER_LOCK_DEADLOCK' : undefined) : level === 'READ COMMITTED' ? undefined : '40001';
 
     it('refuses the older holder after the newer one has committed', async () => {
-      await b.begin(level);
-      await fence.check(b.run, { lease: NEW });
+      await enter(b, level, NEW);
       await b.ask('COMMIT');
       await a.begin(level);
       await expect(fence.check(a.run, { lease: OLD })).rejects.toThrow(LockLostError);
     });
 
     it('makes the older holder wait for the open transaction of the newer one, and refuses it then', async () => {
-      await b.begin(level);
-      await fence.check(b.run, { lease: NEW });
+      await enter(b, level, NEW);
       await a.begin(level);
       const late = fence.check(a.run, { lease: OLD }).catch((error: unknown) => error);
       await isBlocked(a);
@@ -114,8 +117,7 @@ describe.each([
     });
 
     it('lets the newer holder wait for the open transaction of the older one, and see what it wrote', async () => {
-      await a.begin(level);
-      await fence.check(a.run, { lease: OLD });
+      await enter(a, level, OLD);
       await b.begin(level);
       const waiting = fence.check(b.run, { lease: NEW }).catch((error: unknown) => error);
       await isBlocked(b);
@@ -125,8 +127,7 @@ describe.each([
         // The snapshot of the transaction is older than its wait: it is tried again.
         expect([dialect, level]).not.toEqual([dialect, 'READ COMMITTED']);
         await b.ask('ROLLBACK');
-        await b.begin(level);
-        await fence.check(b.run, { lease: NEW });
+        await enter(b, level, NEW);
       }
       expect((await waiting) === undefined || isSerializationFailure(await waiting)).toBe(true);
       expect(await unitsFor(b)).toBe(9);
@@ -138,8 +139,7 @@ describe.each([
       const isOn = "SHOW VARIABLES WHERE Variable_name = 'innodb_snapshot_isolation' AND Value = 'ON'";
       const hasSnapshots = dialect === 'mysql' && level === 'REPEATABLE READ' && (await b.ask(isOn)) !== undefined;
       const expected = hasSnapshots ? 'ER_CHECKREAD' : late;
-      await a.begin(level);
-      await fence.check(a.run, { lease: OLD });
+      await enter(a, level, OLD);
       await b.begin(level);
       const before = await unitsFor(b); // too early
       const waiting = fence.check(b.run, { lease: NEW }).catch((error: unknown) => error);
@@ -156,13 +156,9 @@ describe.each([
     });
 
     it('lets readers work at the same time, and makes a writer wait for them', async () => {
-      await a.begin(level);
-      await fence.check(a.run, { lease: OLD });
+      await enter(a, level, OLD);
       await a.ask('COMMIT');
-      for (const session of [a, b]) {
-        await session.begin(level);
-        await fence.check(session.run, { lease: OLD, shared: true });
-      }
+      for (const session of [a, b]) await enter(session, level, OLD, true);
       await b.ask('COMMIT');
       await b.begin(level);
       const writing = fence.check(b.run, { lease: NEW });
@@ -173,8 +169,7 @@ describe.each([
     });
 
     it('makes a writer wait for the first reader of a key, too', async () => {
-      await a.begin(level);
-      await fence.check(a.run, { lease: OLD, shared: true });
+      await enter(a, level, OLD, true);
       await b.begin(level);
       const writing = fence.check(b.run, { lease: NEW }).catch((error: unknown) => error);
       await isBlocked(b);
@@ -185,8 +180,7 @@ describe.each([
   });
 
   it("passes the database's own errors on: a lock timeout is not a lost lease", async () => {
-    await a.begin('READ COMMITTED');
-    await fence.check(a.run, { lease: OLD });
+    await enter(a, 'READ COMMITTED', OLD);
     await b.ask(dialect === 'postgres' ? "SET lock_timeout = '20ms'" : 'SET innodb_lock_wait_timeout = 0');
     await b.begin('READ COMMITTED');
     const error = await fence.check(b.run, { lease: NEW }).catch((error: unknown) => error);
@@ -196,8 +190,7 @@ describe.each([
   });
 
   it('is kept when a savepoint is rolled back, if it was checked in the outermost transaction', async () => {
-    await a.begin('READ COMMITTED');
-    await fence.check(a.run, { lease: OLD });
+    await enter(a, 'READ COMMITTED', OLD);
     await a.ask('SAVEPOINT inner_one');
     await fence.check(a.run, { lease: OLD });
     await a.ask('ROLLBACK TO SAVEPOINT inner_one');
@@ -210,8 +203,7 @@ describe.each([
   });
 
   it('refuses a client whose transaction is closed, or was never opened', async () => {
-    await a.begin('READ COMMITTED');
-    await fence.check(a.run, { lease: NEW });
+    await enter(a, 'READ COMMITTED', NEW);
     await a.ask('COMMIT');
     await expect(fence.check(a.run, { lease: NEW })).rejects.toThrow('without an open transaction');
     await expect(fence.check(b.run, { lease: NEW })).rejects.toThrow('without an open transaction');
@@ -230,8 +222,7 @@ describe.each([
   it('takes the keys of several leases in one order, so that they do not wait for each other', async () => {
     const several = (token: number, ...keys: string[]) =>
       Object.assign(leaseOf(keys.join(), null), { leases: keys.map((key) => leaseOf(key, token)) });
-    await a.begin('READ COMMITTED');
-    await fence.check(a.run, { lease: leaseOf('x', 1) });
+    await enter(a, 'READ COMMITTED', leaseOf('x', 1));
     await b.begin('READ COMMITTED');
     const waiting = fence.check(b.run, { lease: several(2, 'y', 'x') });
     waiting.catch(() => undefined);

@@ -1,9 +1,8 @@
-// Which leases the guard takes, its options, what it does for a late holder, and its helpers for what is no client of a database here.
+// Which leases the guard takes, its options, and its helpers for what is no client of a database here.
 import pgDriver from 'pg';
-import { LockConfigError, Locks, LockLostError, UnsupportedPrimitiveError, currentLease, type Lease } from 'nestjs-distributed-lock/core';
+import { LockConfigError, Locks, LockLostError, UnsupportedPrimitiveError, currentLease } from 'nestjs-distributed-lock/core';
 import { fenceGuard, mikroOrm, pg, sequelize } from 'nestjs-distributed-lock/fence-guard';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
-import { gate } from '../support/gate.js';
 import { sharedPostgres } from '../support/shared-server.js';
 import { inTransactionOf } from './in-transaction.js';
 import { leaseOf } from './lease-of.js';
@@ -26,9 +25,7 @@ function locksWith(store = memoryStore()): Locks {
   opened.push(locks);
   return locks;
 }
-afterEach(async () => {
-  await Promise.all(opened.splice(0).map((locks) => locks.close()));
-});
+afterEach(() => Promise.all(opened.splice(0).map((locks) => locks.close())));
 
 describe('the lease of a fence guard', () => {
   const check = (options?: Parameters<typeof fence.check>[1]) => inTransaction((client) => fence.check(pg(client), options));
@@ -85,50 +82,6 @@ describe('the lease of a fence guard', () => {
     const locks = locksWith();
     await locks.semaphore('three', { permits: 3 }).using(() => expect(check()).rejects.toThrow('semaphore of 3 permits'));
     await locks.semaphore('one', { permits: 1 }).using(() => check());
-  });
-});
-
-describe('a holder that was paused for longer than its lease', () => {
-  const owned = async (): Promise<[Lease, Lease]> => {
-    const store = memoryStore();
-    const [here, there] = [locksWith(store), locksWith(store)];
-    const late = await here.acquire('stock');
-    await store.mutex.release({ key: 'stock', owner: late.owner, keepFor: 0 });
-    return [late, await there.acquire('stock')];
-  };
-  const units = async () => (await pool.query<{ units: number }>('SELECT units FROM stock')).rows[0]!.units;
-  /** Takes one of ten; something may happen between its read and its write. */
-  const takeOne = (lease: Lease, isGuarded: boolean, between?: () => Promise<void>) =>
-    inTransaction(async (client) => {
-      // What it believes of its lease is what it knew before the pause.
-      if (isGuarded) await fence.check(pg(client), { lease: leaseOf(lease.key, lease.fencingToken) });
-      const { rows } = await client.query<{ units: number }>('SELECT units FROM stock');
-      await between?.();
-      await client.query('UPDATE stock SET units = $1', [rows[0]!.units - 1]);
-    });
-  beforeEach(() => pool.query('CREATE TABLE stock AS SELECT 10 AS units'));
-  afterEach(() => pool.query('DROP TABLE stock'));
-
-  it.each([
-    ['loses no update with the guard, which makes the next holder wait', true, 8],
-    ['loses an update without it', false, 9],
-  ])('%s', async (_what, isGuarded, left) => {
-    const [late, next] = await owned();
-    const [hasRead, end] = [gate(), gate()];
-    const taking = takeOne(late, isGuarded, () => (hasRead.open(), end.passed));
-    await hasRead.passed;
-    const others = takeOne(next, isGuarded);
-    if (!isGuarded) await others;
-    end.open();
-    await Promise.all([taking, others]);
-    expect(await units()).toBe(left);
-  });
-
-  it('is refused when it begins after the next holder', async () => {
-    const [late, next] = await owned();
-    await takeOne(next, true);
-    await expect(takeOne(late, true)).rejects.toThrow(LockLostError);
-    expect(await units()).toBe(9);
   });
 });
 

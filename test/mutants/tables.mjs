@@ -18,16 +18,8 @@ export function mutantsOf(area, table) {
     const line = table.slice(0, index).split('\n').length;
     const { edits, ...fields } = FORMAT.exec(text)?.groups ?? {};
     if (edits === undefined) throw new Error(`${area}.diff:${line}: this is not an entry as README.md describes it:\n${text}`);
-    return {
-      area,
-      line,
-      text,
-      ...fields,
-      edits: edits
-        .split(/^file: /m)
-        .slice(1)
-        .map(readEdit),
-    };
+    const [, ...files] = edits.split(/^file: /m);
+    return { area, line, text, ...fields, edits: files.map(readEdit) };
   });
 }
 

@@ -1,24 +1,6 @@
 // The tables of mutants: each one still fits the library. `npm run nightly -- mutants` shows that the tests detect them.
 import { existsSync, readFileSync } from 'node:fs';
-import { resolve } from 'node:path';
-
-interface Mutant {
-  readonly area: string;
-  readonly line: number;
-  readonly spec: string;
-}
-
-interface Tables {
-  readTables(folder: string): Mutant[];
-  mutantsOf(area: string, table: string): Mutant[];
-  filesOf(mutant: Mutant, read: (file: string) => string): Map<string, string>;
-}
-
-let tables: Tables;
-
-beforeAll(async () => {
-  tables = (await import(resolve('test/mutants/tables.mjs'))) as Tables;
-});
+import { filesOf, mutantsOf, readTables, type Mutant } from './tables.mjs';
 
 const readFile = (file: string): string => readFileSync(file, 'utf8');
 
@@ -27,7 +9,7 @@ function problemsOf(mutant: Mutant): string[] {
   const at = `${mutant.area}.diff:${mutant.line}`;
   if (!existsSync(mutant.spec)) return [`${at}: there is no ${mutant.spec}`];
   try {
-    tables.filesOf(mutant, readFile);
+    filesOf(mutant, readFile);
     return [];
   } catch (error) {
     return [`${at}: ${(error as Error).message}`];
@@ -35,7 +17,7 @@ function problemsOf(mutant: Mutant): string[] {
 }
 
 it('each mutant applies, and names a suite', () => {
-  const mutants = tables.readTables('test/mutants');
+  const mutants = readTables('test/mutants');
   expect(mutants.length).toBeGreaterThan(0);
   expect(mutants.flatMap(problemsOf)).toEqual([]);
 });
@@ -44,7 +26,7 @@ describe('a mutant', () => {
   const text = 'one();\n  two();\nthree();\n  four(1);\nfour(2);\n';
   const change = (...edits: string[]): string | undefined => {
     const entry = `G1: a defect: it does not lock\ntest: test/a.spec.ts -t 'it's a test'\n${edits.join('\n')}\n`;
-    const [mutant] = tables.mutantsOf('area', `\n${entry}`);
+    const [mutant] = mutantsOf('area', `\n${entry}`);
     expect(mutant).toMatchObject({
       line: 2,
       guarantee: 'G1',
@@ -52,7 +34,7 @@ describe('a mutant', () => {
       spec: 'test/a.spec.ts',
       test: `it's a test`,
     });
-    return tables.filesOf(mutant!, () => text).get('a.ts');
+    return filesOf(mutant!, () => text).get('a.ts');
   };
 
   it.each([

@@ -56,8 +56,7 @@ describe('the dashboard and the alerts', () => {
       for (const name of ['oldest_wait_seconds{', 'leader{']) expect(scrape).toContain(`distributed_lock_${name}`);
       return scrape;
     });
-    for (const line of text.split('\n').filter((each) => each !== '' && !each.startsWith('#'))) {
-      const name = /^\w+/.exec(line)![0];
+    for (const [line, name = ''] of text.matchAll(/^(\w+).*/gm)) {
       const labels = series.get(name) ?? new Map<string, Set<string>>();
       series.set(name, labels);
       for (const [, each = '', value = ''] of line.matchAll(/(\w+)="([^"]*)"/g))

@@ -12,9 +12,7 @@ import { parseScrape, total, type Scrape } from './scrape.js';
 import { startSdk } from './sdk.js';
 
 let server: RedisServer;
-beforeAll(async () => {
-  server = await startRedis();
-});
+beforeAll(async () => void (server = await startRedis()));
 afterAll(() => server.stop());
 
 /** As those of two processes: over connections of their own. */

@@ -1,25 +1,11 @@
 import { context, metrics, trace } from '@opentelemetry/api';
 import { AsyncLocalStorageContextManager } from '@opentelemetry/context-async-hooks';
 import { AggregationTemporality, InMemoryMetricExporter, MeterProvider, PeriodicExportingMetricReader } from '@opentelemetry/sdk-metrics';
-import {
-  AlwaysOnSampler,
-  BasicTracerProvider,
-  InMemorySpanExporter,
-  SimpleSpanProcessor,
-  type ReadableSpan,
-  type Sampler,
-  type SpanProcessor,
-} from '@opentelemetry/sdk-trace-base';
-import { parseCollected, type Scrape } from './scrape.js';
+import type { Sampler, SpanProcessor } from '@opentelemetry/sdk-trace-base';
+import { AlwaysOnSampler, BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
+import { parseCollected } from './scrape.js';
 
-export interface Sdk {
-  /** The spans that have ended, the first one first. */
-  spans(): ReadableSpan[];
-  scrape(): Promise<Scrape>;
-  /** Runs the work in a span of this name. */
-  inSpan<T>(name: string, work: () => Promise<T>): Promise<T>;
-  stop(): Promise<void>;
-}
+export type Sdk = ReturnType<typeof startSdk>;
 
 export interface SdkOptions {
   sampler?: Sampler;
@@ -28,7 +14,7 @@ export interface SdkOptions {
 }
 
 /** A whole OpenTelemetry SDK, registered for this process, which exports to its memory. */
-export function startSdk({ sampler = new AlwaysOnSampler(), processors = [] }: SdkOptions = {}): Sdk {
+export function startSdk({ sampler = new AlwaysOnSampler(), processors = [] }: SdkOptions = {}) {
   const exporter = new InMemorySpanExporter();
   const traces = new BasicTracerProvider({ sampler, spanProcessors: [...processors, new SimpleSpanProcessor(exporter)] });
   const metricExporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);
@@ -38,13 +24,15 @@ export function startSdk({ sampler = new AlwaysOnSampler(), processors = [] }: S
   trace.setGlobalTracerProvider(traces);
   metrics.setGlobalMeterProvider(meters);
   return {
+    /** The spans that have ended, the first one first. */
     spans: () => exporter.getFinishedSpans(),
     async scrape() {
       const { resourceMetrics, errors } = await reader.collect();
       if (errors.length > 0) throw errors[0];
       return parseCollected(resourceMetrics);
     },
-    inSpan: (name, work) =>
+    /** Runs the work in a span of this name. */
+    inSpan: <T>(name: string, work: () => Promise<T>) =>
       trace.getTracer('test').startActiveSpan(name, async (span) => {
         try {
           return await work();

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { Test, type TestingModule, type TestingModuleBuilder } from '@nestjs/testing';
 import { currentLease, DistributedLock, Locks } from 'nestjs-distributed-lock';
 import { DistributedLockTestingModule, LockProbe } from 'nestjs-distributed-lock/testing';
-import { Observable } from 'rxjs';
+import { defer, from, lastValueFrom, toArray, type Observable } from 'rxjs';
 
 const sleep = (ms: number) => new Promise<void>((resolve) => setTimeout(resolve, ms));
 
@@ -21,14 +21,9 @@ export class Shop {
 
   @DistributedLock({ value: 'observable', returns: 'observable' })
   observable(): Observable<string> {
-    return new Observable((subscriber) => {
-      this.work().then(
-        () => {
-          subscriber.next('sold');
-          subscriber.complete();
-        },
-        (error: unknown) => subscriber.error(error),
-      );
+    return defer(async () => {
+      await this.work();
+      return 'sold';
     });
   }
 
@@ -54,15 +49,8 @@ export class Shop {
 export type Returns = 'promise' | 'observable' | 'iterable';
 
 /** The values of a call, however it returns them. */
-export async function valuesOf(shop: Shop, returns: Returns): Promise<string[]> {
-  if (returns === 'promise') return [await shop.promise()];
-  const values: string[] = [];
-  if (returns === 'iterable') for await (const value of shop.iterable()) values.push(value);
-  else
-    await new Promise<void>(
-      (complete, error) => void shop.observable().subscribe({ next: (value) => values.push(value), complete, error }),
-    );
-  return values;
+export function valuesOf(shop: Shop, returns: Returns): Promise<string[]> {
+  return lastValueFrom(from(shop[returns]()).pipe(toArray()));
 }
 
 const opened: TestingModule[] = [];

@@ -9,16 +9,15 @@ import { keysOn, useBrowser } from './browser.js';
 
 const tabs = useBrowser();
 let redis: RedisServer;
-beforeAll(async () => {
-  redis = await startRedis();
-});
+beforeAll(async () => void (redis = await startRedis({ port: 'free' })));
 afterAll(() => redis.stop());
 
+const urlOf = ({ port }: RedisServer) => `redis://127.0.0.1:${port}`;
+const SELLS = { verb: 'hold', label: 'ShopService.sell' };
+
 async function shop() {
-  const child = await forkChild<{ type: 'ready' } | { type: 'holds'; owner: string }>('test/dashboard/shop.child.ts', {
-    args: [JSON.stringify(redis.connection)],
-  });
-  await child.waitFor('ready');
+  const child = await forkChild<{ type: 'done' }>('test/dashboard/situations.child.ts', { args: [urlOf(redis), 'shop'] });
+  await child.waitFor('done');
   return child;
 }
 
@@ -29,7 +28,7 @@ const open = (adapter: Adapter, mayRelease = true) => {
       authorize: (action) => (action === 'view' || mayRelease) && { by: 'anna' },
     }),
   ];
-  return serve(adapter, { imports }, { store: redisStore({ options: redis.connection }) });
+  return serve(adapter, { imports }, { store: redisStore({ url: urlOf(redis) }) });
 };
 
 it.each(ADAPTERS)('on %s a key of another process is seen, opened and taken away', async (adapter) => {
@@ -37,7 +36,7 @@ it.each(ADAPTERS)('on %s a key of another process is seen, opened and taken away
   const { locks, url } = await open(adapter);
   const child = await shop();
   const page = await tabs.open(`${url}/ops/locks`);
-  child.send({ key });
+  child.send({ ...SELLS, key });
   await eventually(async () => (await keysOn(page)).includes(key));
   const waiting = locks.acquire(key, { label: 'ReportService.print', waitTimeout: 60_000 });
   await page.locator('#rows tbody button', { hasText: key }).click();
@@ -70,8 +69,8 @@ const NEXT = `new Promise((resolve) => {
 it('the time that is left is that of the store', async () => {
   const { url } = await open('express');
   const child = await shop();
-  child.send({ key: 'countdown' });
-  await child.waitFor('holds');
+  child.send({ ...SELLS, key: 'countdown' });
+  await child.waitFor('done');
   // It does not renew.
   child.pause();
   const client = redis.client();

@@ -1,19 +1,11 @@
 import { chromium, type Browser, type BrowserContextOptions, type Page } from 'playwright-core';
 import { programOf } from '../../support/services.js';
-import { startPageServer, type PageServer, type Play } from './page-server.js';
-
-export interface Tabs {
-  readonly browser: Browser;
-  /** A server of the page, which ends with the test. */
-  serve(play?: Play): Promise<PageServer>;
-  /** A tab of its own browser profile, which ends with the test. */
-  open(url: string, options?: BrowserContextOptions & { prepare?: (page: Page) => Promise<void> }): Promise<Page>;
-}
+import { startPageServer, type Play } from './page-server.js';
 
 const WATCH = `addEventListener('securitypolicyviolation', ({ violatedDirective, blockedURI }) => console.error('CSP', violatedDirective, blockedURI))`;
 
 /** A browser for the tests of a file. A test fails if one of its tabs throws, or breaks the Content-Security-Policy. */
-export function useBrowser(): Tabs {
+export function useBrowser() {
   let browser: Browser;
   let problems: string[] = [];
   let ends: (() => Promise<void>)[] = [];
@@ -28,15 +20,14 @@ export function useBrowser(): Tabs {
   });
   afterAll(() => browser?.close());
   return {
-    get browser() {
-      return browser;
-    },
-    async serve(play) {
+    /** A server of the page, which ends with the test. */
+    async serve(play?: Play) {
       const server = await startPageServer(play);
       ends.push(() => server.close());
       return server;
     },
-    async open(url, { prepare, ...options } = {}) {
+    /** A tab of its own browser profile, which ends with the test. */
+    async open(url: string, options?: BrowserContextOptions) {
       const context = await browser.newContext({ viewport: { width: 1280, height: 800 }, ...options });
       ends.push(() => context.close());
       // Shorter than the limit of a test, so that a failure says what it has waited for.
@@ -49,7 +40,6 @@ export function useBrowser(): Tabs {
         (message) => void (message.type() === 'error' && !/Failed to load resource/.test(message.text()) && problems.push(message.text())),
       );
       await page.addInitScript(WATCH);
-      await prepare?.(page);
       await page.goto(url);
       await page.locator('#rows').waitFor();
       return page;

@@ -31,23 +31,14 @@ export interface Play {
 }
 
 /** A server of the page that plays what a test wants, below a prefix. */
-export interface PageServer {
-  readonly url: string;
-  readonly rows: Map<string, Row>;
-  readonly releases: ReleaseOrder[];
-  readonly holds: HoldOrder[];
-  /** The searches of its pages, and how often they have asked for the state. */
-  readonly searches: string[];
-  /** Requests that lack the header of the page. */
-  readonly forged: string[];
-  /** Changes what it says from now on. */
-  say(given: Partial<PageState>): void;
-  close(): Promise<void>;
-}
-
-export async function startPageServer(play: Play = {}): Promise<PageServer> {
+export async function startPageServer(play: Play = {}) {
   const rows = new Map((play.rows ?? []).map((each) => [each.key, each]));
-  const [releases, holds, forged, searches]: [ReleaseOrder[], HoldOrder[], string[], string[]] = [[], [], [], []];
+  const releases: ReleaseOrder[] = [];
+  const holds: HoldOrder[] = [];
+  /** The searches of its pages, and how often they have asked for the state. */
+  const searches: string[] = [];
+  /** Requests that lack the header of the page. */
+  const forged: string[] = [];
   let said = play.state ?? {};
   const json = (to: ServerResponse, body: unknown, status = 200): void => {
     to.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body));
@@ -93,7 +84,8 @@ export async function startPageServer(play: Play = {}): Promise<PageServer> {
   return {
     url: `http://127.0.0.1:${(server.address() as AddressInfo).port}/ops/locks`,
     ...{ rows, releases, holds, searches, forged },
-    say: (given) => void (said = { ...said, ...given }),
+    /** Changes what it says from now on. */
+    say: (given: Partial<PageState>) => void (said = { ...said, ...given }),
     async close() {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));

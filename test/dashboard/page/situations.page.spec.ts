@@ -61,7 +61,7 @@ it.each(['redis', 'postgres'] as const)('on %s', async (kind) => {
     };
   };
   const processes = new Map<string, Child<{ type: 'done' }>>();
-  const [jobs, orders, catalog, oom] = (await Promise.all(['jobs', 'orders', 'catalog', 'oom'].map(child))) as [Ask, Ask, Ask, Ask];
+  const [jobs, orders, catalog, oom] = await Promise.all([child('jobs'), child('orders'), child('catalog'), child('oom')]);
   const imports = [DistributedLockDashboardModule.forRoot({ authorize: () => ({ by: 'anna' }) })];
   const store = kind === 'redis' ? redisStore({ url: proxied }) : postgresStore({ url: proxied });
   const { url: app } = await serve('express', { imports }, { store });
@@ -123,5 +123,3 @@ it.each(['redis', 'postgres'] as const)('on %s', async (kind) => {
   await eventually(async () => expect(await bytesOf(other)).toBe(await bytesOf(page)));
   expect(await page.locator('.numbers button', { hasText: 'Lost' }).innerText()).toMatch(/1$/);
 });
-
-type Ask = (order: object) => Promise<void>;
