@@ -346,46 +346,37 @@ describe('nothing left', () => {
   ]);
 });
 
-describe('what is left in a row', () => {
-  const offer = { owner: 'x@y:1:o', count: 1, endsAt: 90, ttl: 50, token: null, inbox: 'in' };
-  const entry = { owner: 'x@y:1:u', inbox: 'in', offer: 50, count: 1, rank: 0 as const, since: 0 };
-  const record: LeaseRecord = { kind: 'mutex', permits: 1, holds: [], queue: [entry], queueEndsAt: 200 };
+const offer = { owner: 'x@y:1:o', count: 1, endsAt: 90, ttl: 50, token: null, inbox: 'in' };
+const entry = { owner: 'x@y:1:u', inbox: 'in', offer: 50, count: 1, rank: 0 as const, since: 0 };
+const record: LeaseRecord = { kind: 'mutex', permits: 1, holds: [], queue: [entry], queueEndsAt: 200 };
 
-  it.each<[string, Partial<LeaseRecord>, number]>([
-    ['the entry of a live process', {}, 1],
-    ['a entry beside an offer to another process that nobody has confirmed', { holds: [{ ...offer, inbox: 'other' }] }, 1],
-    ['no entry of a process that has not confirmed an offer: all skip it', { holds: [offer] }, 0],
-    ['no entry in a queue that is over', { queueEndsAt: 100 }, 0],
-    ['a lease that lasts', { holds: [{ ...offer, endsAt: 110 }] }, 1],
-  ])('%s', (_, change, count) => {
-    const row = { key: 'a', record: JSON.stringify({ ...record, ...change }), endsAt: 200 };
-    expect(leftoversIn([row], 100, new Set())).toHaveLength(count);
-  });
+it.each<[string, Partial<LeaseRecord>, number]>([
+  ['the entry of a live process', {}, 1],
+  ['a entry beside an offer to another process that nobody has confirmed', { holds: [{ ...offer, inbox: 'other' }] }, 1],
+  ['no entry of a process that has not confirmed an offer: all skip it', { holds: [offer] }, 0],
+  ['no entry in a queue that is over', { queueEndsAt: 100 }, 0],
+  ['a lease that lasts', { holds: [{ ...offer, endsAt: 110 }] }, 1],
+])('what is left in a row %s', (_, change, count) => {
+  const row = { key: 'a', record: JSON.stringify({ ...record, ...change }), endsAt: 200 };
+  expect(leftoversIn([row], 100, new Set())).toHaveLength(count);
 });
 
-describe('the holders in a row', () => {
-  const hold = (owner: string, count: number, endsAt = 110) => ({ owner, count, endsAt, ttl: 50, token: 1 as number | null });
-  const [one, same, other] = ['x@y:1:a', 'x@y:1:b', 'x@y:2:c'];
+const hold = (owner: string, count: number, endsAt = 110) => ({ owner, count, endsAt, ttl: 50, token: 1 as number | null });
+const [one, same, other] = ['x@y:1:a', 'x@y:1:b', 'x@y:2:c'];
 
-  it.each<[string, number, boolean, LeaseRecord['holds']]>([
-    ['are too many: two of a mutex', 1, false, [hold(one, ALL), hold(other, ALL)]],
-    ['are too many: a reader beside the writer of another process', 1, false, [hold(one, ALL), hold(other, 1)]],
-    ['are too many: four permits of three', 1, true, [hold(one, 2), hold(other, 2)]],
-    ['may be a reader and the writer of one process', 0, false, [hold(one, ALL), hold(same, 1)]],
-    ['may be readers', 0, false, [hold(one, 1), hold(other, 1)]],
-    [
-      'may be more than the last caller of a semaphore has named, where not all callers were seen',
-      0,
-      false,
-      [hold(one, 2), hold(other, 2)],
-    ],
-    ['are no more when they have ended', 0, false, [hold(one, ALL, 90), hold(other, ALL)]],
-    ['are not those that are offered the key', 0, false, [hold(one, ALL), { ...hold(other, ALL), token: null }]],
-  ])('%s', (_, count, seesAll, holds) => {
-    const record: LeaseRecord = { kind: 'mutex', permits: 3, holds, queue: [], queueEndsAt: 0 };
-    const row = { key: 'a', record: JSON.stringify(record), endsAt: 200 };
-    expect(new RowExclusion(seesAll).look(row, 100, 0)).toHaveLength(count);
-  });
+it.each<[string, number, boolean, LeaseRecord['holds']]>([
+  ['are too many: two of a mutex', 1, false, [hold(one, ALL), hold(other, ALL)]],
+  ['are too many: a reader beside the writer of another process', 1, false, [hold(one, ALL), hold(other, 1)]],
+  ['are too many: four permits of three', 1, true, [hold(one, 2), hold(other, 2)]],
+  ['may be a reader and the writer of one process', 0, false, [hold(one, ALL), hold(same, 1)]],
+  ['may be readers', 0, false, [hold(one, 1), hold(other, 1)]],
+  ['may be more than the last caller of a semaphore has named, where not all callers were seen', 0, false, [hold(one, 2), hold(other, 2)]],
+  ['are no more when they have ended', 0, false, [hold(one, ALL, 90), hold(other, ALL)]],
+  ['are not those that are offered the key', 0, false, [hold(one, ALL), { ...hold(other, ALL), token: null }]],
+])('the holders in a row %s', (_, count, seesAll, holds) => {
+  const record: LeaseRecord = { kind: 'mutex', permits: 3, holds, queue: [], queueEndsAt: 0 };
+  const row = { key: 'a', record: JSON.stringify(record), endsAt: 200 };
+  expect(new RowExclusion(seesAll).look(row, 100, 0)).toHaveLength(count);
 });
 
 describe('trouble', () => {

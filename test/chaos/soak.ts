@@ -1,16 +1,14 @@
 // A million cycles over ten thousand keys, then half an hour of mixed load: nothing may grow. `npm run nightly -- soak --cycles 1000000 --keys 10000 --minutes 30`
 import type { Redis } from 'ioredis';
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { Locks } from '../../lib/core.js';
 import { redisStore } from '../../lib/stores/redis/redis.store.js';
 import { startRedis } from '../support/redis-server.js';
 import { KINDS, type Kind } from './history/entry.js';
 import { startMixedLoad } from './soak/mixed.js';
-import { plot } from './soak/plot.js';
 import { takeSample, type Sample } from './soak/sample.js';
 import { judgeSamples } from './soak/slope.js';
 
@@ -39,9 +37,6 @@ const phases = [
 await Promise.all(all.map((locks) => locks.close()));
 await Promise.all([server.stop(), resource.stop()]);
 
-const results = fileURLToPath(new URL('results/', import.meta.url));
-mkdirSync(results, { recursive: true });
-if (flags.kind === KINDS.join(',')) writeFileSync(join(results, 'soak.svg'), plot(phases));
 const verdicts = phases.flatMap(({ title, samples }) => judgeSamples(samples).map((verdict) => ({ title, ...verdict })));
 console.table(verdicts.map(({ mean, growth, ...rest }) => ({ ...rest, mean: Number(mean.toFixed(2)), growth: Number(growth.toFixed(2)) })));
 process.exit(verdicts.every(({ isFlat }) => isFlat) ? 0 : 1);

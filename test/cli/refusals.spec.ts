@@ -20,6 +20,13 @@ function refused({ code, stderr, stdout }: CliResult, expected: number, text: Re
   expect([code, stderr, stdout]).toEqual([expected, expect.stringMatching(text), '']);
   expect(stderr).not.toMatch(/geheim|falsch/);
 }
+/** A config file. */
+const config = (name: string, text: string, folder = newFolder()): string => {
+  writeFileSync(join(folder, name), text);
+  return join(folder, name);
+};
+/** A file of the library, for an import of a config file. */
+const compiled = (name: string): string => JSON.stringify(join(cli.folder(), name));
 const fails = async (args: string[], code: number, text: RegExp, options?: CliOptions): Promise<void> =>
   refused(await ndlHere(args, options), code, text);
 
@@ -81,13 +88,10 @@ describe('3: the store', () => {
   });
 
   it('that does not answer is asked once, and its end is not waited for', async () => {
-    const file = join(newFolder(), 'ndl.mjs');
-    const core = JSON.stringify(join(cli.folder(), 'core.js'));
-    const store = JSON.stringify(join(cli.folder(), 'stores/memory/memory.store.js'));
-    writeFileSync(
-      file,
-      `import { StoreError } from ${core};
-       import { memoryStore } from ${store};
+    const file = config(
+      'ndl.mjs',
+      `import { StoreError } from ${compiled('core.js')};
+       import { memoryStore } from ${compiled('stores/memory/memory.store.js')};
        const store = memoryStore();
        const late = () => Promise.reject(new StoreError('no answer', { key: 'k', transient: true }));
        const inspector = { keys() { throw new Error('asked again') }, inspect() { throw new Error('asked again') } };
@@ -102,9 +106,8 @@ describe('3: the store', () => {
   });
 
   it('has no messages, so that it cannot be watched', async () => {
-    const file = join(newFolder(), 'ndl.mjs');
-    const store = JSON.stringify(join(cli.folder(), 'stores/memory/memory.store.js'));
-    writeFileSync(file, `import { memoryStore } from ${store}; export default { ...memoryStore(), bus: undefined };`);
+    const imports = `import { memoryStore } from ${compiled('stores/memory/memory.store.js')};`;
+    const file = config('ndl.mjs', `${imports} export default { ...memoryStore(), bus: undefined };`);
     await fails(['watch', '--config', file], 3, /cannot be watched/);
   });
 
@@ -148,10 +151,6 @@ describe('3: the store', () => {
 
 describe('a config file', () => {
   const store = (): string => `{ options: { host: '127.0.0.1', port: ${redis.server.port}, password: 'geheim' } }`;
-  const config = (name: string, text: string, folder = newFolder()): string => {
-    writeFileSync(join(folder, name), text);
-    return join(folder, name);
-  };
   const works = async (args: string[], options?: CliOptions): Promise<void> => {
     const { code, stdout, stderr } = await cli.ndl(['ls', ...args], options);
     expect([code, stdout, stderr]).toEqual([0, 'No key is held.\n', '']);
@@ -186,8 +185,7 @@ describe('a config file', () => {
   it('may export a store of its own client, which does not keep the program running', async () => {
     const folder = newFolder();
     symlinkSync(resolve('node_modules'), join(folder, 'node_modules'));
-    const lib = JSON.stringify(join(cli.folder(), 'stores/redis/redis.store.js'));
-    const imports = `import { Redis } from 'ioredis'; import { redisStore } from ${lib};`;
+    const imports = `import { Redis } from 'ioredis'; import { redisStore } from ${compiled('stores/redis/redis.store.js')};`;
     const text = `${imports} export default redisStore({ client: new Redis(${JSON.stringify(redis.url)}) });`;
     await works(['--config', config('a.mjs', text, folder)]);
   });

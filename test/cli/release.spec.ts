@@ -48,46 +48,28 @@ it('says why it leaves a latch alone, and a value that no lock has written', asy
   expect(await release('foreign')).toMatchObject({ code: EXIT.usage, stderr: expect.stringContaining('left alone') });
 });
 
-describe('an output that cannot be written', () => {
-  /** The exit code and the stderr of the command, whose stdout is what the script makes of it. */
-  const ends = (script: string, ...args: string[]): [number | null, string] => {
-    const command = [process.execPath, join(cli.folder(), 'cli/main.js'), ...args, '--url', redis.url];
-    const { status, stderr } = spawnSync('sh', ['-c', script, 'sh', ...command], { encoding: 'utf8' });
-    return [status, stderr.replace(/^.*NDL_TAKEN]\n/, '')];
-  };
-  it.each([
-    ['nobody reads it', '{ "$@"; echo "code $?" >&2; } | true', [0, 'code 0\n']],
-    ['it fails', '"$@" 1</dev/null', [EXIT.fault, expect.stringMatching(/^The output could not be written: EBADF.*\n$/)]],
-  ])('ends a command that only looks, and keeps no release from its work: %s', async (_, script, expected) => {
+/** The exit code and the stderr of a command, whose stdout is what the script makes of it. */
+const ends = (script: string, ...args: string[]): [number | null, string] => {
+  const command = [process.execPath, join(cli.folder(), 'cli/main.js'), ...args, '--url', redis.url];
+  const { status, stderr } = spawnSync('sh', ['-c', script, 'sh', ...command], { encoding: 'utf8' });
+  return [status, stderr.replace(/^.*NDL_TAKEN]\n/, '')];
+};
+it.each([
+  ['nobody reads it', '{ "$@"; echo "code $?" >&2; } | true', [0, 'code 0\n']],
+  ['it fails', '"$@" 1</dev/null', [EXIT.fault, expect.stringMatching(/^The output could not be written: EBADF.*\n$/)]],
+])(
+  'an output that cannot be written ends a command that only looks, and keeps no release from its work: %s',
+  async (_, script, expected) => {
     const { owner } = await redis.service({}, false).acquire('k', { keyTimeout: 60_000 });
     expect(ends(script, 'ls', '--json')).toEqual(expected);
     expect(ends(script, 'release', 'k', '--owner', owner, '--reason', 'r', '--now', '--yes')).toEqual(expected);
     expect((await redis.service().inspect('k')).kind).toBe('free');
-  });
-});
+  },
+);
 
 it('takes by force a key that is not released, and keeps it', async () => {
   const { owner } = await redis.service().acquire('k', { keyTimeout: 60_000 });
   const { stdout, code } = await release('k', '--owner', owner, '--reason', 'r', '--yes', '--grace', '300ms', '--keep', '10m', '--json');
   const { outcome, after } = documentIn(stdout, 'release');
   expect([code, outcome, after.holders[0]?.phase]).toEqual([0, 'forced', 'kept']);
-});
-
-it('takes a key from a caller with others of its process behind it, by the token of its report', async () => {
-  const shop = redis.service({ localQueue: { time: 60_000 } });
-  const first = await shop.acquire('k');
-  const works = shop.using('k', ({ signal }) => eventually(() => signal.aborted), { waitTimeout: Infinity, keyTimeout: 60_000 });
-  const next = shop.acquire('k', { waitTimeout: Infinity });
-  await first.release();
-  const { holders, fencingToken } = await eventually(async () => {
-    const { key } = documentIn((await ndlHere(['show', 'k', '--url', redis.url, '--json'])).stdout, 'show');
-    expect(key.holders[0]?.report).toBeDefined();
-    return key;
-  });
-  const [holder] = holders;
-  expect(holder!.report!.fencingToken).toBeLessThan(fencingToken!);
-  const { code } = await release('k', '--owner', holder!.owner, '--token', String(holder!.report!.fencingToken), '--reason', 'r', '--yes');
-  expect(code).toBe(0);
-  await works;
-  await (await next).release();
 });

@@ -51,22 +51,20 @@ export function wholeStoreContract(name: string, open: () => LockStore, { withou
 }
 
 function lastingContract(name: string, makeStore: MakeStore): void {
-  describe(`operators of ${name}`, () => {
-    const { open, newKey } = locksOpener(makeStore);
+  const { open, newKey } = locksOpener(makeStore);
 
-    it('ask a process that has never waited once a lease of it was renewed, and short locks open no inbox', async () => {
-      const [quiet, others] = [open({ app: 'quiet' }), open({ app: 'other' })];
-      const key = newKey();
-      const { wakeUps } = quiet.store.mutex;
-      for (let i = 0; i < 10; i++) await quiet.using(`${key}-short`, () => undefined, { keyTimeout: 60_000 });
-      if (wakeUps?.state !== undefined) expect(wakeUps.isOpen).toBe(false);
-      const lease = await quiet.acquire(key, { keyTimeout: 5_000, label: 'Import.run' });
-      lease.signal.addEventListener('abort', () => void lease.release());
-      await eventually(async () => (await others.inspect(key)).holders[0]?.report?.label === 'Import.run');
-      if (!makeStore.without?.includes('keys'))
-        for await (const { holders } of others.list({ pattern: key })) expect(holders).toMatchObject([{ report: { label: 'Import.run' } }]);
-      expect(await others.forceRelease(key, { reason: 'stuck' })).toEqual({ outcome: 'gave back', holder: lease.owner });
-      expect(lease.signal.reason).toMatchObject({ revoked: { reason: 'stuck' } });
-    });
+  it(`operators of ${name} ask a process that has never waited once a lease of it was renewed, and short locks open no inbox`, async () => {
+    const [quiet, others] = [open({ app: 'quiet' }), open({ app: 'other' })];
+    const key = newKey();
+    const { wakeUps } = quiet.store.mutex;
+    for (let i = 0; i < 10; i++) await quiet.using(`${key}-short`, () => undefined, { keyTimeout: 60_000 });
+    if (wakeUps?.state !== undefined) expect(wakeUps.isOpen).toBe(false);
+    const lease = await quiet.acquire(key, { keyTimeout: 5_000, label: 'Import.run' });
+    lease.signal.addEventListener('abort', () => void lease.release());
+    await eventually(async () => (await others.inspect(key)).holders[0]?.report?.label === 'Import.run');
+    if (!makeStore.without?.includes('keys'))
+      for await (const { holders } of others.list({ pattern: key })) expect(holders).toMatchObject([{ report: { label: 'Import.run' } }]);
+    expect(await others.forceRelease(key, { reason: 'stuck' })).toEqual({ outcome: 'gave back', holder: lease.owner });
+    expect(lease.signal.reason).toMatchObject({ revoked: { reason: 'stuck' } });
   });
 }

@@ -47,13 +47,10 @@ function soon(send: () => Promise<Answer>): Promise<Answer> {
   });
 }
 
-it('an app does not boot without a decision about who may look', () => {
+it('an app does not boot without a decision about who may look, nor with a wrong option, which is named', () => {
   const forRoot = () => DistributedLockDashboardModule.forRoot({} as DistributedLockDashboardOptions);
   expect(forRoot).toThrow(LockConfigError);
   expect(forRoot).toThrow(/"authorize" must be a function that says who may "view"/);
-});
-
-it('a wrong option is named', () => {
   expect(() => basicAuth({ user: 'ops', password: '' })).toThrow(/"password" must be a string that is not empty/);
   expect(() => dashboard({ guard: [] } as never)).toThrow(/unknown option "guard"/);
 });
@@ -111,13 +108,17 @@ describe.each(ADAPTERS)('on %s', (adapter) => {
     expect(next.signal.aborted).toBe(false);
   });
 
-  it('a free key is held for a while, and a key that is taken is not', async () => {
-    const { isTaken, locks, order, state } = await open(adapter);
+  it('a free key is held for a while, which is among its last events, and a key that is taken is not', async () => {
+    const { at, isTaken, locks, order, state } = await open(adapter);
+    const noted = jest.spyOn(locks.store.inspector!, 'note');
     const warned = jest.spyOn(locks.log, 'warn');
     const hold = { key: 'deploy', for: 60_000, reason: 'incident 812' };
     expect(await order('/hold', hold)).toMatchObject({ status: 200, body: { isHeld: true } });
     expect(warned).toHaveBeenCalledWith('NDL_HELD_BY_HAND', '"deploy" is held for 60000 ms by anna: incident 812', expect.anything());
     warned.mockRestore();
+    expect(noted).toHaveBeenCalledWith('"deploy" is held for 60000 ms by anna: incident 812');
+    const { body } = await at('/key?store=default&key=deploy');
+    expect(body).toMatchObject({ notes: [{ event: 'held by hand', by: 'anna', reason: 'incident 812' }] });
     expect(await isTaken('deploy')).toBe(true);
     expect((await state()).rows).toMatchObject([{ key: 'deploy', holder: { phase: 'kept', isSilent: false } }]);
     expect((await locks.inspect('deploy')).holders).toMatchObject([{ phase: 'kept', app: 'anna:-incident-812' }]);
@@ -330,13 +331,4 @@ it('a key that is opened has the row that the store says', async () => {
   await locks.store.mutex.release({ key: 'order:42', owner: lease.owner, keepFor: 0 });
   expect((await at('/key?store=default&key=order:42')).body).toMatchObject({ holderCount: 0 });
   expect((await state()).rows).toEqual([]);
-});
-
-it('a hold is among the last events of its key, and who did it', async () => {
-  const { at, locks, order } = await open('express');
-  const noted = jest.spyOn(locks.store.inspector!, 'note');
-  await order('/hold', { key: 'deploy', for: 60_000, reason: 'incident 812' });
-  const { body } = await at('/key?store=default&key=deploy');
-  expect(body).toMatchObject({ notes: [{ event: 'held by hand', by: 'anna', reason: 'incident 812' }] });
-  expect(noted).toHaveBeenCalledWith('"deploy" is held for 60000 ms by anna: incident 812');
 });

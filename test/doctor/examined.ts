@@ -1,30 +1,24 @@
-import { Locks, type DoctorCheck, type DoctorOptions, type DoctorReport, type LockStore } from 'nestjs-distributed-lock/core';
+import { Locks, type DoctorOptions, type LockStore } from 'nestjs-distributed-lock/core';
 
 /** Milliseconds to wait for a wake-up. */
 const QUICK = 50;
 
-export interface Examined extends DoctorReport {
-  /** @throws if there is none. */
-  of(id: string): DoctorCheck;
-  /** Those that are not ok, as `id state`, sorted. */
-  readonly notOk: readonly string[];
-}
+export type Examined = Awaited<ReturnType<typeof examined>>;
 
 /** What the doctor says of a store, which is then closed. */
-export async function examined(
-  store: LockStore,
-  { namespace, ...options }: DoctorOptions & { namespace?: string } = {},
-): Promise<Examined> {
+export async function examined(store: LockStore, { namespace, ...options }: DoctorOptions & { namespace?: string } = {}) {
   const locks = new Locks(store, { logger: false, namespace });
   try {
     const report = await locks.doctor({ probe: QUICK, ...options });
     return {
       ...report,
-      of(id) {
+      /** @throws if there is none. */
+      of(id: string) {
         const check = report.checks.find((one) => one.id === id);
         if (!check) throw new Error(`no check ${id}`);
         return check;
       },
+      /** Those that are not ok, as `id state`, sorted. */
       notOk: report.checks.flatMap(({ id, state }) => (state === 'ok' ? [] : [`${id} ${state}`])).sort(),
     };
   } finally {

@@ -114,11 +114,6 @@ describe('the doctor of Postgres', () => {
     expect((await look({ table: 'public.distributed_lock' })).of('table')).toMatchObject({ state: 'ok' });
   });
 
-  it('finds that locks share the connections of the app', async () => {
-    const { of } = await behind((_sql, rows) => rows);
-    expect(of('connections')).toMatchObject({ state: 'warn', advice: expect.stringContaining('"url"') as string });
-  });
-
   it('finds a pooler through which no notification arrives', async () => {
     const pooler = await startPgbouncer({ to: server.connection });
     changes.finally(() => pooler.stop());
@@ -128,11 +123,12 @@ describe('the doctor of Postgres', () => {
     expect(verdict.correctness).toBe('yes');
   });
 
-  it('finds a server that is too old', async () => {
+  it('finds a server that is too old, and that locks share the connections of the app', async () => {
     const { of } = await behind((sql, rows) =>
       sql.includes('server_version') ? rows.map((row) => ({ ...row, version: '11.22 (Debian)' })) : rows,
     );
     expect(of('version')).toMatchObject({ state: 'bad', seen: 'PostgreSQL 11.22' });
+    expect(of('connections')).toMatchObject({ state: 'warn', advice: expect.stringContaining('"url"') as string });
     expect(of('wake-ups')).toMatchObject({ state: 'ok', seen: 'waiters poll, as always on this store' });
   });
 

@@ -42,13 +42,17 @@ function client<Tx>(of: Client<Tx>): Client {
   return of;
 }
 
+const pgPool = async () => new pgDriver.Pool((await sharedPostgres()).connection);
+const mysqlPool = async () => promiseMysql.createPool((await sharedMariadb()).connection);
+const callbackPool = async () => callbackMysql.createPool((await sharedMariadb()).connection);
+
 async function openPg() {
-  const pool = new pgDriver.Pool((await sharedPostgres()).connection);
+  const pool = await pgPool();
   return client<pgDriver.PoolClient>({ transaction: inTransactionOf(pool), runOf: pg, outside: () => pg(pool), close: () => pool.end() });
 }
 
 async function openMysql2() {
-  const pool = promiseMysql.createPool((await sharedMariadb()).connection);
+  const pool = await mysqlPool();
   return client<promiseMysql.PoolConnection>({
     transaction: byStatements(
       () => pool.getConnection(),
@@ -62,7 +66,7 @@ async function openMysql2() {
 
 /** The same driver with callbacks. */
 async function openMysql2Callbacks() {
-  const pool = callbackMysql.createPool((await sharedMariadb()).connection);
+  const pool = await callbackPool();
   return client<callbackMysql.PoolConnection>({
     transaction: byStatements(
       () => promisify(pool.getConnection.bind(pool))(),
@@ -100,7 +104,8 @@ async function openKnex(dialect: 'pg' | 'mysql2') {
 }
 
 async function openDrizzle(dialect: 'postgres' | 'mysql') {
-  const [db, pool] = await (dialect === 'postgres' ? drizzledPg() : drizzledMysql());
+  const pool = await (dialect === 'postgres' ? pgPool() : mysqlPool());
+  const db = pool instanceof pgDriver.Pool ? drizzleOnPg(pool) : drizzleOnMysql({ client: pool });
   return client<Parameters<typeof drizzle>[0]>({
     transaction: (work) => db.transaction(work),
     nested: (tx, work) => (tx as typeof db).transaction(work),
@@ -110,22 +115,9 @@ async function openDrizzle(dialect: 'postgres' | 'mysql') {
   });
 }
 
-async function drizzledPg() {
-  const pool = new pgDriver.Pool((await sharedPostgres()).connection);
-  return [drizzleOnPg(pool), pool] as const;
-}
-
-async function drizzledMysql() {
-  const pool = promiseMysql.createPool((await sharedMariadb()).connection);
-  return [drizzleOnMysql({ client: pool }), pool] as const;
-}
-
 async function openKysely(dialect: 'postgres' | 'mysql') {
   const db = new Kysely<object>({
-    dialect:
-      dialect === 'postgres'
-        ? new PostgresDialect({ pool: new pgDriver.Pool((await sharedPostgres()).connection) })
-        : new MysqlDialect({ pool: callbackMysql.createPool((await sharedMariadb()).connection) }),
+    dialect: dialect === 'postgres' ? new PostgresDialect({ pool: await pgPool() }) : new MysqlDialect({ pool: await callbackPool() }),
   });
   type Tx = Parameters<Parameters<ReturnType<typeof db.transaction>['execute']>[0]>[0];
   return client<Tx>({

@@ -1,4 +1,4 @@
-// Four processes, some of them stopped for longer than their lease, on a Redis that loses its data. `npx tsx test/chaos/fence.ts` does the same for longer.
+// Four processes, some of them stopped for longer than their lease, on a Redis that loses its data.
 import { runDecrements } from './decrements.js';
 
 const COUNT = 4_000;

@@ -5,16 +5,14 @@ import { startPostgres, type PostgresConnection } from '../support/postgres-serv
 import { startRedis } from '../support/redis-server.js';
 import { pause } from '../support/time.js';
 
-export interface DecrementsOptions {
+interface DecrementsOptions {
   /** how many units are taken in all */
   count: number;
   /** whether each transaction begins with the guard */
   guarded: boolean;
 }
 
-export interface DecrementsJob {
-  count: number;
-  guarded: boolean;
+export interface DecrementsJob extends DecrementsOptions {
   keyTimeout: number;
   skus: number;
   callers: number;
@@ -32,15 +30,6 @@ export interface DecrementsDone {
   troubles: number;
 }
 
-export interface DecrementsResult extends Omit<DecrementsDone, 'type'> {
-  /** committed, but not in the stock */
-  lost: number;
-  pauses: number;
-  flushes: number;
-  restarts: number;
-  seconds: number;
-}
-
 const PROCESSES = 4;
 /** Milliseconds between two faults. */
 const FAULT_EVERY = 150;
@@ -53,7 +42,7 @@ const CALLERS = 2;
  * Processes take units of a stock in Postgres under locks in Redis, while each is stopped for longer than its lease now and then, and Redis loses its data:
  * by `FLUSHALL`, and by a crash without persistence. Counts the updates that were lost.
  */
-export async function runDecrements({ count, guarded }: DecrementsOptions): Promise<DecrementsResult> {
+export async function runDecrements({ count, guarded }: DecrementsOptions) {
   const [postgres, redis] = await Promise.all([startPostgres(), startRedis()]);
   const client = new pgDriver.Client(postgres.connection);
   const workers: Child<DecrementsDone>[] = [];
@@ -96,6 +85,7 @@ export async function runDecrements({ count, guarded }: DecrementsOptions): Prom
     const seconds = Math.round((performance.now() - start) / 1000);
     return {
       done,
+      /** committed, but not in the stock */
       lost: done - Number(rows[0]!.taken),
       refused: sum((each) => each.refused),
       troubles: sum((each) => each.troubles),

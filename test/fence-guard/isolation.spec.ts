@@ -92,6 +92,13 @@ describe.each([
     await session.begin(level);
     await fence.check(session.run, { lease, shared });
   };
+  /** Begins one with a check that has to wait; what becomes of it: an error, or nothing. */
+  const waitsToEnter = async (session: Session, level: string, lease: FenceableLease) => {
+    await session.begin(level);
+    const waiting = fence.check(session.run, { lease }).catch((error: unknown) => error);
+    await isBlocked(session);
+    return { waiting };
+  };
   const unitsFor = async (session: Session) => Number(await session.ask('SELECT units FROM stock'));
   const write = (session: Session, units: number) => session.ask(`UPDATE stock SET units = ${units}`);
 
@@ -108,19 +115,15 @@ describe.each([
 
     it('makes the older holder wait for the open transaction of the newer one, and refuses it then', async () => {
       await enter(b, level, NEW);
-      await a.begin(level);
-      const late = fence.check(a.run, { lease: OLD }).catch((error: unknown) => error);
-      await isBlocked(a);
+      const { waiting } = await waitsToEnter(a, level, OLD);
       await b.ask('COMMIT');
-      const error = await late;
+      const error = await waiting;
       expect(error instanceof LockLostError || isSerializationFailure(error)).toBe(true);
     });
 
     it('lets the newer holder wait for the open transaction of the older one, and see what it wrote', async () => {
       await enter(a, level, OLD);
-      await b.begin(level);
-      const waiting = fence.check(b.run, { lease: NEW }).catch((error: unknown) => error);
-      await isBlocked(b);
+      const { waiting } = await waitsToEnter(b, level, NEW);
       await write(a, (await unitsFor(a)) - 1);
       await a.ask('COMMIT');
       if (isSerializationFailure(await waiting)) {
@@ -160,21 +163,16 @@ describe.each([
       await a.ask('COMMIT');
       for (const session of [a, b]) await enter(session, level, OLD, true);
       await b.ask('COMMIT');
-      await b.begin(level);
-      const writing = fence.check(b.run, { lease: NEW });
-      writing.catch(() => undefined);
-      await isBlocked(b);
+      const { waiting } = await waitsToEnter(b, level, NEW);
       await a.ask('COMMIT');
-      await writing;
+      expect(await waiting).toBeUndefined();
     });
 
     it('makes a writer wait for the first reader of a key, too', async () => {
       await enter(a, level, OLD, true);
-      await b.begin(level);
-      const writing = fence.check(b.run, { lease: NEW }).catch((error: unknown) => error);
-      await isBlocked(b);
+      const { waiting } = await waitsToEnter(b, level, NEW);
       await a.ask('COMMIT');
-      const error = await writing;
+      const error = await waiting;
       expect(error === undefined || isSerializationFailure(error)).toBe(true);
     });
   });
@@ -194,12 +192,9 @@ describe.each([
     await a.ask('SAVEPOINT inner_one');
     await fence.check(a.run, { lease: OLD });
     await a.ask('ROLLBACK TO SAVEPOINT inner_one');
-    await b.begin('READ COMMITTED');
-    const newer = fence.check(b.run, { lease: NEW });
-    newer.catch(() => undefined);
-    await isBlocked(b);
+    const { waiting } = await waitsToEnter(b, 'READ COMMITTED', NEW);
     await a.ask('COMMIT');
-    await newer;
+    expect(await waiting).toBeUndefined();
   });
 
   it('refuses a client whose transaction is closed, or was never opened', async () => {
@@ -223,13 +218,10 @@ describe.each([
     const several = (token: number, ...keys: string[]) =>
       Object.assign(leaseOf(keys.join(), null), { leases: keys.map((key) => leaseOf(key, token)) });
     await enter(a, 'READ COMMITTED', leaseOf('x', 1));
-    await b.begin('READ COMMITTED');
-    const waiting = fence.check(b.run, { lease: several(2, 'y', 'x') });
-    waiting.catch(() => undefined);
-    await isBlocked(b);
+    const { waiting } = await waitsToEnter(b, 'READ COMMITTED', several(2, 'y', 'x'));
     await fence.check(a.run, { lease: several(1, 'x', 'y') }); // b does not have y while it waits for x
     await a.ask('COMMIT');
-    await waiting;
+    expect(await waiting).toBeUndefined();
     await b.ask('COMMIT');
     await a.begin('READ COMMITTED');
     await expect(fence.check(a.run, { lease: leaseOf('y', 1) })).rejects.toThrow(LockLostError);

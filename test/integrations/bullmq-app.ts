@@ -8,12 +8,12 @@ import { eventually } from '../support/eventually.js';
 import type { RedisServer } from '../support/redis-server.js';
 
 /** A running app with one queue and its locks on one Redis; closed after the test. Its jobs are added by `add`. */
-export async function bootQueue(server: RedisServer, providers: object[], { isQueueFirst = false } = {}) {
+export async function bootQueue(server: RedisServer, providers: object[], { isQueueFirst = false, name = 'sales' } = {}) {
   const lock = DistributedLockModule.forRoot({ store: redisStore({ options: server.connection }), logger: false });
-  const bull = [BullModule.forRoot({ connection: server.connection }), BullModule.registerQueue({ name: 'sales' })];
+  const bull = [BullModule.forRoot({ connection: server.connection }), BullModule.registerQueue({ name })];
   const imports = isQueueFirst ? [...bull, lock] : [lock, ...bull];
   const app = await start(Test.createTestingModule({ imports, providers: providers as never[] }));
-  const queue = app.get<Queue>(getQueueToken('sales'));
+  const queue = app.get<Queue>(getQueueToken(name));
   const locks = app.get(Locks);
   const acquired: string[] = [];
   locks.on('acquired', ({ key }) => void acquired.push(key));

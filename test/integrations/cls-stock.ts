@@ -1,7 +1,17 @@
-import { Inject, Injectable } from '@nestjs/common';
-import { Transactional, TransactionHost } from '@nestjs-cls/transactional';
-import type { TransactionalAdapterTypeOrm } from '@nestjs-cls/transactional-adapter-typeorm';
+import { Inject, Injectable, Module } from '@nestjs/common';
+import { ClsPluginTransactional, Transactional, TransactionHost } from '@nestjs-cls/transactional';
+import { TransactionalAdapterTypeOrm } from '@nestjs-cls/transactional-adapter-typeorm';
+import { ClsModule } from 'nestjs-cls';
 import { DistributedLock } from 'nestjs-distributed-lock';
+import { DataSource } from 'typeorm';
+
+/** A module for `@Transactional` of @nestjs-cls/transactional over this database. */
+export function clsModule(database: DataSource) {
+  @Module({ providers: [{ provide: DataSource, useValue: database }], exports: [DataSource] })
+  class DatabaseModule {}
+  const adapter = new TransactionalAdapterTypeOrm({ dataSourceToken: DataSource });
+  return ClsModule.forRoot({ plugins: [new ClsPluginTransactional({ imports: [DatabaseModule], adapter })] });
+}
 
 @Injectable()
 export class ClsStockService {

@@ -1,21 +1,15 @@
 import {
   type ArgumentsHost,
   type CallHandler,
-  type CanActivate,
   Catch,
   Controller,
-  type ExceptionFilter,
-  type ExecutionContext,
   Get,
   Inject,
   Injectable,
   type MiddlewareConsumer,
   Module,
   type ModuleMetadata,
-  type NestInterceptor,
-  type NestMiddleware,
   Param,
-  type PipeTransform,
   Scope,
   UseFilters,
   UseGuards,
@@ -28,36 +22,25 @@ import { count, Counter, expectOneAtATime, PATIENT } from './counter.js';
 import { serve } from './http-app.js';
 import { way } from './ways.js';
 
-/** Each is locked itself, in the method that Nest calls or in one that this calls. */
+/** Can be each of them, and is locked itself, in a method that the one calls which Nest calls. */
 @Injectable()
-class CountingGuard extends Counter implements CanActivate {
-  async canActivate(_context: ExecutionContext) {
+@Catch()
+class Enhancer extends Counter {
+  async canActivate() {
     return (await this.count()) > 0;
   }
-}
-@Injectable()
-class CountingPipe extends Counter implements PipeTransform {
   async transform(value: unknown) {
     await this.count();
     return value;
   }
-}
-@Injectable()
-class CountingInterceptor extends Counter implements NestInterceptor {
-  async intercept(_context: ExecutionContext, next: CallHandler) {
+  async intercept(_context: unknown, next: CallHandler) {
     await this.count();
     return next.handle();
   }
-}
-@Catch()
-class CountingFilter extends Counter implements ExceptionFilter {
   async catch(_error: unknown, host: ArgumentsHost) {
     await this.count();
     host.switchToHttp().getResponse<{ json(body: unknown): void }>().json({ id: 'caught' });
   }
-}
-@Injectable()
-class CountingMiddleware extends Counter implements NestMiddleware {
   async use(_request: unknown, _response: unknown, next: () => void) {
     await this.count();
     next();
@@ -66,7 +49,7 @@ class CountingMiddleware extends Counter implements NestMiddleware {
 @Module({})
 class WithMiddleware {
   configure(consumer: MiddlewareConsumer) {
-    consumer.apply(CountingMiddleware).forRoutes(PlainController);
+    consumer.apply(Enhancer).forRoutes(PlainController);
   }
 }
 
@@ -96,9 +79,9 @@ way('Enhancers', 'a guard', () => {
   locksRequests(
     'a',
     'a',
-    ['APP_GUARD', { providers: [{ provide: APP_GUARD, useClass: CountingGuard }] }],
-    ['APP_GUARD from a factory', { providers: [{ provide: APP_GUARD, useFactory: () => new CountingGuard() }] }],
-    ['@UseGuards', controllerWith(UseGuards(CountingGuard))],
+    ['APP_GUARD', { providers: [{ provide: APP_GUARD, useClass: Enhancer }] }],
+    ['APP_GUARD from a factory', { providers: [{ provide: APP_GUARD, useFactory: () => new Enhancer() }] }],
+    ['@UseGuards', controllerWith(UseGuards(Enhancer))],
   );
 });
 
@@ -106,8 +89,8 @@ way('Enhancers', 'a pipe', () => {
   locksRequests(
     'a',
     'a',
-    ['APP_PIPE', { providers: [{ provide: APP_PIPE, useClass: CountingPipe }] }],
-    ['@UsePipes', controllerWith(UsePipes(CountingPipe))],
+    ['APP_PIPE', { providers: [{ provide: APP_PIPE, useClass: Enhancer }] }],
+    ['@UsePipes', controllerWith(UsePipes(Enhancer))],
   );
 });
 
@@ -115,8 +98,8 @@ way('Enhancers', 'an interceptor', () => {
   locksRequests(
     'a',
     'a',
-    ['APP_INTERCEPTOR', { providers: [{ provide: APP_INTERCEPTOR, useClass: CountingInterceptor }] }],
-    ['@UseInterceptors', controllerWith(UseInterceptors(CountingInterceptor))],
+    ['APP_INTERCEPTOR', { providers: [{ provide: APP_INTERCEPTOR, useClass: Enhancer }] }],
+    ['@UseInterceptors', controllerWith(UseInterceptors(Enhancer))],
   );
 });
 
@@ -124,8 +107,8 @@ way('Enhancers', 'an exception filter', () => {
   locksRequests(
     'broken',
     'caught',
-    ['APP_FILTER', { providers: [{ provide: APP_FILTER, useClass: CountingFilter }] }],
-    ['@UseFilters', controllerWith(UseFilters(CountingFilter))],
+    ['APP_FILTER', { providers: [{ provide: APP_FILTER, useClass: Enhancer }] }],
+    ['@UseFilters', controllerWith(UseFilters(Enhancer))],
   );
 });
 

@@ -1,8 +1,7 @@
-import { Inject, Injectable, Module } from '@nestjs/common';
-import { ClsPluginTransactional, Transactional, TransactionHost } from '@nestjs-cls/transactional';
-import { TransactionalAdapterTypeOrm } from '@nestjs-cls/transactional-adapter-typeorm';
+import { Inject, Injectable } from '@nestjs/common';
+import { Transactional, TransactionHost } from '@nestjs-cls/transactional';
+import type { TransactionalAdapterTypeOrm } from '@nestjs-cls/transactional-adapter-typeorm';
 import { drizzle as openDrizzle } from 'drizzle-orm/node-postgres';
-import { ClsModule } from 'nestjs-cls';
 import { currentLease, DistributedLock, LockLostError } from 'nestjs-distributed-lock';
 import { Fenced, fenceGuard, typeorm } from 'nestjs-distributed-lock/fence-guard';
 import { Pool } from 'pg';
@@ -18,6 +17,7 @@ import { boot } from '../nest/boot.js';
 import { Log } from '../nest/log.js';
 import { refusalOf } from '../nest/refusal.js';
 import { sharedPostgres } from '../support/shared-server.js';
+import { clsModule } from './cls-stock.js';
 import { DrizzleStockService, FencedStockService, StockService, up } from './fence-guard-stock.js';
 
 let database: DataSource;
@@ -45,14 +45,6 @@ async function letALaterHolderPass(): Promise<void> {
 
 const fence = fenceGuard({ dialect: 'postgres' });
 
-/** A module for @nestjs-cls/transactional over this database. */
-function clsModule() {
-  @Module({ providers: [{ provide: DataSource, useValue: database }], exports: [DataSource] })
-  class DatabaseModule {}
-  const adapter = new TransactionalAdapterTypeOrm({ dataSourceToken: DataSource });
-  return ClsModule.forRoot({ plugins: [new ClsPluginTransactional({ imports: [DatabaseModule], adapter })] });
-}
-
 describe('a guarded transaction of a locked method', () => {
   it.each([
     [
@@ -61,7 +53,7 @@ describe('a guarded transaction of a locked method', () => {
     ],
     [
       'by @Transactional and @Fenced',
-      async () => (await boot({ imports: [clsModule()], providers: [FencedStockService] })).get(FencedStockService),
+      async () => (await boot({ imports: [clsModule(database)], providers: [FencedStockService] })).get(FencedStockService),
     ],
   ])('is committed for the holder, and rolled back for a late one: %s', async (_, open) => {
     const stock = await open();
@@ -145,7 +137,7 @@ describe('@Fenced()', () => {
       @Fenced<Stock>(fence, (self) => typeorm(self.host.tx))
       async unlocked() {}
     }
-    const stock = (await boot({ imports: [clsModule()], providers: [Stock] })).get(Stock);
+    const stock = (await boot({ imports: [clsModule(database)], providers: [Stock] })).get(Stock);
     await expect(stock.outside()).rejects.toThrow('a manager without an active transaction');
     await expect(stock.unlocked()).rejects.toThrow('found no lease');
   });
@@ -184,7 +176,7 @@ it('a lock below the transaction, with a fence guard, is a warning', async () =>
     async reduce() {}
   }
   const logger = new Log();
-  const { get } = await boot({ imports: [clsModule()], providers: [Stock] }, { logger, silence: ['NDL_SHUTDOWN_HOOKS'] });
+  const { get } = await boot({ imports: [clsModule(database)], providers: [Stock] }, { logger, silence: ['NDL_SHUTDOWN_HOOKS'] });
   await get(Stock).reduce();
   const warning = /^Stock\.reduce: "stock-locks" was released while a transaction was open.* \[NDL_RELEASED_EARLY\]/;
   expect(logger.warnings).toEqual([expect.stringMatching(warning)]);

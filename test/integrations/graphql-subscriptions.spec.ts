@@ -1,5 +1,5 @@
 import { APP_FILTER } from '@nestjs/core';
-import { Args, Int, Query, Resolver, Subscription } from '@nestjs/graphql';
+import { Args, Int, Resolver, Subscription } from '@nestjs/graphql';
 import { DistributedLock, LockExceptionFilter, type DistributedLockOptions } from 'nestjs-distributed-lock';
 import { Gate } from '../support/gate.js';
 import { eventually } from '../support/eventually.js';
@@ -52,12 +52,6 @@ async function serveNews(order: Order, options: DistributedLockOptions = {}) {
     async setUpOnly() {
       this.setUp = key();
       return this.channel.iterate(0);
-    }
-
-    // A schema needs a query.
-    @Query(() => Int)
-    async readers() {
-      return this.channel.most;
     }
   }
   const filter = { provide: APP_FILTER, useClass: LockExceptionFilter };
@@ -155,10 +149,6 @@ describe('a locked subscription', () => {
       } finally {
         this.steps.push('end');
       }
-    }
-    @Query(() => Int)
-    async readers() {
-      return this.gate.arrived;
     }
   }
 

@@ -125,11 +125,6 @@ async function serveOrders(order: Order, providers: object[], options = {}) {
       if (this.error) throw this.error;
       return key();
     }
-    // A schema needs a query.
-    @Query(() => Int)
-    async arrived() {
-      return this.gate.arrived;
-    }
   }
   const served = await serveGraphql({ providers: [OrderResolver, ...(providers as [])] }, options);
   const resolver = served.get(OrderResolver);

@@ -1,12 +1,8 @@
-import { BullModule, getQueueToken } from '@nestjs/bullmq';
-import { Test } from '@nestjs/testing';
-import type { Queue } from 'bullmq';
-import { DistributedLockModule, Locks } from 'nestjs-distributed-lock';
-import { redisStore } from 'nestjs-distributed-lock/redis';
-import { start } from '../nest/boot.js';
+import type { Locks } from 'nestjs-distributed-lock';
 import { forkChild } from '../support/child.js';
 import { eventually } from '../support/eventually.js';
 import { useRedis } from '../stores/redis/setting.js';
+import { bootQueue } from './bullmq-app.js';
 import type { WorkerMessage } from './hand-over.child.js';
 import { Orders, Shipping, Shop } from './hand-over-orders.js';
 import { way } from './ways.js';
@@ -17,13 +13,10 @@ const setting = useRedis();
 
 /** The web app, which adds jobs; with a worker of its own, or not. */
 async function bootShop(...providers: object[]) {
-  const lock = DistributedLockModule.forRoot({ store: redisStore({ options: setting.server.connection }), logger: false });
-  const bull = [BullModule.forRoot({ connection: setting.server.connection }), BullModule.registerQueue({ name: 'orders' })];
-  const app = await start(Test.createTestingModule({ imports: [lock, ...bull], providers: [Shop, Orders, ...providers] as never[] }));
+  const { locks, get } = await bootQueue(setting.server, [Shop, Orders, ...providers], { name: 'orders' });
   const tokens: number[] = [];
-  const locks = app.get(Locks);
   locks.on('acquired', ({ key, fencingToken }) => void (key === KEY && tokens.push(fencingToken!)));
-  return { shop: app.get(Shop), orders: app.get(Orders), queue: app.get<Queue>(getQueueToken('orders')), locks, tokens };
+  return { shop: get(Shop), orders: get(Orders), locks, tokens };
 }
 const workerThat = (hangsBefore?: 'adopt' | 'ship') =>
   forkChild<WorkerMessage>('test/integrations/hand-over.child.ts', {

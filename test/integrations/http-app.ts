@@ -1,34 +1,22 @@
 import type { NestApplicationOptions } from '@nestjs/common';
 import { FastifyAdapter } from '@nestjs/platform-fastify';
 import { redisStore } from 'nestjs-distributed-lock/redis';
-import { boot, listen, type Booted } from '../nest/boot.js';
+import { boot, listen } from '../nest/boot.js';
 
 /** What Nest serves HTTP by. */
 export const ADAPTERS = ['express', 'fastify'] as const;
 export type Adapter = (typeof ADAPTERS)[number];
 
-export interface Answer {
-  status: number;
-  headers: Headers;
-  text: string;
-  /** The text as JSON; undefined where it is none. */
-  body: unknown;
-}
+export type Answer = Awaited<ReturnType<typeof answerOf>>;
 
 /** An app that listens on a free port. It is closed after the test. */
-export interface Served extends Booted {
-  readonly url: string;
-  ask(path: string, init?: RequestInit): Promise<Answer>;
-  post(path: string, body?: unknown): Promise<Answer>;
-}
-
 export async function serve(
   adapter: Adapter,
   metadata: Parameters<typeof boot>[0],
   options?: Parameters<typeof boot>[1],
   configure?: Parameters<typeof boot>[2],
   appOptions: NestApplicationOptions = {},
-): Promise<Served> {
+) {
   // A test that fails with a stream open must not hang when it closes its app.
   const quiet = { logger: false, forceCloseConnections: true, ...appOptions } as const;
   const booted = await boot(metadata, options, configure, (module) =>
@@ -47,13 +35,14 @@ export async function serve(
 export const storeThatIsAway = () =>
   redisStore({ options: { path: '/nobody/listens/here.sock', disconnectTimeout: 10 }, requestTimeout: 2_000 });
 
-async function answerOf(response: Response): Promise<Answer> {
+async function answerOf(response: Response) {
   const text = await response.text();
+  /** The text as JSON; undefined where it is none. */
   let body: unknown;
   try {
     body = JSON.parse(text);
   } catch {
-    // Not every answer is JSON.
+    // It stays undefined.
   }
   return { status: response.status, headers: response.headers, text, body };
 }

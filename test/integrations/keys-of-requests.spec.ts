@@ -13,7 +13,7 @@ import {
   UploadedFiles,
   UseInterceptors,
 } from '@nestjs/common';
-import { Args, Context, Info, Int, Mutation, Parent, Query, ResolveField, Resolver } from '@nestjs/graphql';
+import { Args, Context, Info, Int, Mutation, Parent, ResolveField, Resolver } from '@nestjs/graphql';
 import { Ctx, MessagePattern, Payload } from '@nestjs/microservices';
 import { FileInterceptor } from '@nestjs/platform-express';
 import { ConnectedSocket, MessageBody, SubscribeMessage } from '@nestjs/websockets';
@@ -115,57 +115,43 @@ describe('paramLock in an HTTP handler', () => {
   });
 });
 
-describe('paramLock in a handler of messages', () => {
-  it('is a warning over @Ctx(), of all arguments and by its path, and none over the payload', async () => {
-    const advice = (paramLock: boolean | string[]) => adviceOn([MessagePattern('pay')], Payload(), Ctx(), { paramLock });
-    const warning = [expect.stringContaining('argument 1, @Ctx(), part of the key')];
-    expect([await advice(true), await advice(['1']), await advice(['0.id'])]).toEqual([warning, warning, []]);
-  });
-
-  it('is a warning over @ConnectedSocket(), and none over its id, which a path names', async () => {
-    const advice = (paramLock: boolean | string[]) => adviceOn([SubscribeMessage('pay')], MessageBody(), ConnectedSocket(), { paramLock });
-    const warning = [expect.stringContaining('argument 1, @ConnectedSocket(), part of the key')];
-    expect([await advice(true), await advice(['1.id'])]).toEqual([warning, []]);
-  });
+const [message, event, field] = [MessagePattern('pay'), SubscribeMessage('pay'), ResolveField(() => Int)];
+it.each<[string, MethodDecorator, ParameterDecorator, ParameterDecorator, boolean | string[], string[]]>([
+  ['is a warning over @Ctx()', message, Payload(), Ctx(), true, ['@Ctx()']],
+  ['is a warning over @Ctx() by its path', message, Payload(), Ctx(), ['1'], ['@Ctx()']],
+  ['is none over a path of the payload', message, Payload(), Ctx(), ['0.id'], []],
+  ['is a warning over @ConnectedSocket()', event, MessageBody(), ConnectedSocket(), true, ['@ConnectedSocket()']],
+  ['is none over the id of a socket, which a path names', event, MessageBody(), ConnectedSocket(), ['1.id'], []],
+  ['is a warning over @Info()', field, Parent(), Info(), true, ['@Info()']],
+  ['is none over @Parent() and @Args()', field, Parent(), Args('units'), true, []],
+])('paramLock in a handler of messages, or of a field, %s', async (_what, handles, first, second, paramLock, warned) => {
+  const warnings = warned.map((decorator) => expect.stringContaining(`argument 1, ${decorator}, part of the key`) as string);
+  expect(await adviceOn([handles], first, second, { paramLock })).toEqual(warnings);
 });
 
-describe('paramLock in a resolver', () => {
-  @Resolver()
-  class Payments {
-    @Query(() => Int)
-    async paid() {
-      return 0;
-    }
-    @Mutation(() => Int)
-    @DistributedLock({ value: 'loose', paramLock: true })
-    async loose(@Args('id', { type: () => Int }) id: number, @Context() _context: object) {
-      return id;
-    }
-    @Mutation(() => Int)
-    @DistributedLock({ value: 'tenant', paramLock: true })
-    async tenant(@Args('id', { type: () => Int }) id: number, @Context('tenant') _tenant: string) {
-      return id;
-    }
+@Resolver()
+class Payments {
+  @Mutation(() => Int)
+  @DistributedLock({ value: 'loose', paramLock: true })
+  async loose(@Args('id', { type: () => Int }) id: number, @Context() _context: object) {
+    return id;
   }
+  @Mutation(() => Int)
+  @DistributedLock({ value: 'tenant', paramLock: true })
+  async tenant(@Args('id', { type: () => Int }) id: number, @Context('tenant') _tenant: string) {
+    return id;
+  }
+}
 
-  it('is a warning over @Context(), which no call can have in its key, and none over one of its fields', async () => {
-    const logger = new Log();
-    const { query, acquired } = await serveGraphql(
-      { providers: [Payments] },
-      { logger, silence: ['NDL_SHUTDOWN_HOOKS'] },
-      { context: () => ({ tenant: 'eu' }) },
-    );
-    expect(logger.warnings).toEqual([
-      expect.stringMatching(/on Payments\.loose: paramLock makes argument 1, @Context\(\), part of the key/),
-    ]);
-    expect((await query('mutation { loose(id: 7) }')).errors).toHaveLength(1);
-    expect((await query('mutation { a: tenant(id: 7) b: tenant(id: 7) }')).data).toEqual({ a: 7, b: 7 });
-    expect([acquired.length, new Set(acquired).size]).toEqual([2, 1]);
-  });
-
-  it('is a warning over @Info(), and none over @Parent() and @Args()', async () => {
-    const field = [ResolveField(() => Int)];
-    expect(await adviceOn(field, Parent(), Args('units'), { paramLock: true })).toEqual([]);
-    expect(await adviceOn(field, Parent(), Info(), { paramLock: true })).toEqual([expect.stringContaining('argument 1, @Info()')]);
-  });
+it('paramLock in a resolver is a warning over @Context(), which no call can have in its key, and none over one of its fields', async () => {
+  const logger = new Log();
+  const { query, acquired } = await serveGraphql(
+    { providers: [Payments] },
+    { logger, silence: ['NDL_SHUTDOWN_HOOKS'] },
+    { context: () => ({ tenant: 'eu' }) },
+  );
+  expect(logger.warnings).toEqual([expect.stringMatching(/on Payments\.loose: paramLock makes argument 1, @Context\(\), part of the key/)]);
+  expect((await query('mutation { loose(id: 7) }')).errors).toHaveLength(1);
+  expect((await query('mutation { a: tenant(id: 7) b: tenant(id: 7) }')).data).toEqual({ a: 7, b: 7 });
+  expect([acquired.length, new Set(acquired).size]).toEqual([2, 1]);
 });

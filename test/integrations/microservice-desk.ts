@@ -16,7 +16,7 @@ import {
 } from '@nestjs/microservices';
 import { firstValueFrom, map, Observable, of, toArray } from 'rxjs';
 import { DistributedLock, LockError, LockTimeoutError, type LockStore } from 'nestjs-distributed-lock';
-import { boot, type Booted } from '../nest/boot.js';
+import { boot } from '../nest/boot.js';
 import { Gate } from '../support/gate.js';
 import { key, lockAmong, type Order } from './ways.js';
 
@@ -118,14 +118,6 @@ export class StockController {
   }
 }
 
-export interface Served extends Booted {
-  /** The reply to a request; rejects with what the client is sent as an error. */
-  ask(pattern: string, data: unknown): Promise<unknown>;
-  /** All replies to a request. */
-  all(pattern: string, data: unknown): Promise<unknown[]>;
-  tell(pattern: string, data: unknown): Promise<void>;
-}
-
 const clients: ClientProxy[] = [];
 
 /** Its overloads take no union. */
@@ -133,7 +125,7 @@ export const clientOf = (transport: TcpOptions | RedisOptions): ClientProxy =>
   ClientProxyFactory.create(transport as never) as unknown as ClientProxy;
 
 /** An app that answers over HTTP and over this transport; `closeClients` belongs in an `afterEach`. */
-export async function serve(transport: TcpOptions | RedisOptions, metadata: ModuleMetadata, store?: LockStore): Promise<Served> {
+export async function serve(transport: TcpOptions | RedisOptions, metadata: ModuleMetadata, store?: LockStore) {
   const connect = (app: INestApplication) => void app.connectMicroservice<MicroserviceOptions>(transport, { inheritAppConfig: true });
   const booted = await boot(metadata, { store }, connect);
   await booted.app.startAllMicroservices();
@@ -142,9 +134,12 @@ export async function serve(transport: TcpOptions | RedisOptions, metadata: Modu
   await client.connect();
   return {
     ...booted,
-    ask: (pattern, data) => firstValueFrom(client.send<unknown>(pattern, data)),
-    all: (pattern, data) => firstValueFrom(client.send<unknown>(pattern, data).pipe(toArray())),
-    tell: async (pattern, data) => void (await firstValueFrom(client.emit<unknown>(pattern, data), { defaultValue: undefined })),
+    /** The reply to a request; rejects with what the client is sent as an error. */
+    ask: (pattern: string, data: unknown) => firstValueFrom(client.send<unknown>(pattern, data)),
+    /** All replies to a request. */
+    all: (pattern: string, data: unknown) => firstValueFrom(client.send<unknown>(pattern, data).pipe(toArray())),
+    tell: async (pattern: string, data: unknown) =>
+      void (await firstValueFrom(client.emit<unknown>(pattern, data), { defaultValue: undefined })),
   };
 }
 

@@ -2,7 +2,7 @@ import '../support/virtual-time.js';
 import { Injectable, Module } from '@nestjs/common';
 import { Cron, Interval, ScheduleModule, SchedulerRegistry, Timeout } from '@nestjs/schedule';
 import { Test } from '@nestjs/testing';
-import { DistributedLockModule, Locks } from 'nestjs-distributed-lock';
+import { DistributedLockModule, Locks, type DistributedLockOptions } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { boot, start } from '../nest/boot.js';
 import { eventually } from '../support/eventually.js';
@@ -14,16 +14,23 @@ const EVERY_SECOND = '* * * * * *';
 const LONG = { keyTimeout: 60_000 };
 const imports = [ScheduleModule.forRoot()];
 
+/** A class with one job, which is locked so, notes its key and does the rest. */
+function jobsWith(order: Order, options: DistributedLockOptions, schedule: MethodDecorator, rest?: () => Promise<void>) {
+  class Jobs {
+    runs: unknown[] = [];
+    @lockAmong(order, { ...LONG, ...options }, schedule)
+    async tick() {
+      this.runs.push(key());
+      await rest?.();
+    }
+  }
+  return Jobs;
+}
+
 aboveAndBelow('Schedules', '@Cron', (order) => {
   it('runs each tick under its lock, taken once, also after one that failed and on what a factory made', async () => {
-    class Jobs {
-      runs: unknown[] = [];
-      @lockAmong(order, { ...LONG, waitTimeout: 0 }, Cron(EVERY_SECOND, { name: 'job' }))
-      async tick() {
-        this.runs.push(key());
-        throw new Error('no paper');
-      }
-    }
+    const fail = () => Promise.reject(new Error('no paper'));
+    const Jobs = jobsWith(order, { waitTimeout: 0 }, Cron(EVERY_SECOND, { name: 'job' }), fail);
     const { app, get, acquired } = await boot({ imports, providers: [{ provide: Jobs, useFactory: () => new Jobs() }] });
     await passTime(3_000);
     app.get(SchedulerRegistry).deleteCronJob('job');
@@ -33,33 +40,20 @@ aboveAndBelow('Schedules', '@Cron', (order) => {
   });
 
   it('runs no tick beside one that waits, with waitForCompletion', async () => {
-    class Jobs {
-      runs = 0;
-      @lockAmong(order, { ...LONG, waitTimeout: Infinity }, Cron(EVERY_SECOND, { waitForCompletion: true }))
-      async tick() {
-        this.runs++;
-      }
-    }
+    const Jobs = jobsWith(order, { waitTimeout: Infinity }, Cron(EVERY_SECOND, { waitForCompletion: true }));
     const store = memoryStore();
     const lease = await new Locks(store).acquire('Jobs.tick-locks', LONG);
     const { get, waiting } = await boot({ imports, providers: [Jobs] }, { store });
     await passTime(3_000);
-    expect([waiting, get(Jobs).runs]).toEqual([['Jobs.tick-locks'], 0]);
+    expect([waiting, get(Jobs).runs]).toEqual([['Jobs.tick-locks'], []]);
     await lease.release();
-    await eventually(() => get(Jobs).runs > 0);
+    await eventually(() => get(Jobs).runs.length > 0);
   });
 });
 
 aboveAndBelow('Schedules', '@Interval', (order) => {
   it('runs each time under its lock, taken once, and not while the last one runs', async () => {
-    class Jobs {
-      runs: unknown[] = [];
-      @lockAmong(order, { ...LONG, waitTimeout: 0, onTimeout: 'skip' }, Interval('job', 10))
-      async tick() {
-        await pause(25);
-        this.runs.push(key());
-      }
-    }
+    const Jobs = jobsWith(order, { waitTimeout: 0, onTimeout: 'skip' }, Interval('job', 10), () => pause(25));
     const { app, get, locks, acquired } = await boot({ imports, providers: [Jobs] });
     let skipped = 0;
     locks.on('timeout', () => skipped++);
@@ -73,22 +67,16 @@ aboveAndBelow('Schedules', '@Interval', (order) => {
 
 aboveAndBelow('Schedules', '@Timeout', (order) => {
   it('runs once, under its lock, for which it waits', async () => {
-    class Jobs {
-      runs: unknown[] = [];
-      @lockAmong(order, { ...LONG, waitTimeout: Infinity }, Timeout('job', 20))
-      async later() {
-        this.runs.push(key());
-      }
-    }
+    const Jobs = jobsWith(order, { waitTimeout: Infinity }, Timeout('job', 20));
     const { app, get, locks, waiting } = await boot({ imports, providers: [Jobs] });
     const { runs } = get(Jobs);
     expect(app.get(SchedulerRegistry).getTimeouts()).toEqual(['job']);
-    const lease = await locks.acquire('Jobs.later-locks', LONG);
+    const lease = await locks.acquire('Jobs.tick-locks', LONG);
     await eventually(() => waiting.length > 0);
     expect(runs).toEqual([]);
     await lease.release();
     await passTime(1_000);
-    expect(runs).toEqual(['Jobs.later-locks']);
+    expect(runs).toEqual(['Jobs.tick-locks']);
   });
 });
 

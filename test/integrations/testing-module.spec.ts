@@ -1,5 +1,5 @@
 import '../support/virtual-time.js';
-import { Inject, Injectable, Module } from '@nestjs/common';
+import { Inject, Injectable, Module, type Provider } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
 import { currentLease, DistributedLock, DistributedLockModule, Locks, LockTimeoutError } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
@@ -45,12 +45,15 @@ const locksModule = () => DistributedLockModule.forRoot({ store: memoryStore(), 
 @Module({ imports: [locksModule()], providers: [StockService, Shelf, Till] })
 class AppModule {}
 
-const builderOf = (...providers: object[]) =>
-  Test.createTestingModule({ imports: [locksModule()], providers: [StockService, Shelf, Till, ...(providers as [])] });
+/** Who makes the instance. */
+const MAKERS: [string, Provider<StockService>][] = [
+  ['Nest makes', StockService],
+  ['a factory makes', { provide: StockService, inject: [Shelf], useFactory: (shelf: Shelf) => new StockService(shelf) }],
+];
 
 /** As most unit tests have it: compiled, and not initialized. */
-async function compile(builder = builderOf()) {
-  const module = await builder.compile();
+async function compile(provider: Provider<StockService> = StockService) {
+  const module = await Test.createTestingModule({ imports: [locksModule()], providers: [provider, Shelf, Till] }).compile();
   closing.push(module);
   const acquired: string[] = [];
   module.get(Locks, { strict: false }).on('acquired', ({ key }) => acquired.push(key));
@@ -58,20 +61,12 @@ async function compile(builder = builderOf()) {
 }
 
 way('Unit tests', 'Test.createTestingModule with memoryStore', () => {
-  it('is locked, also without init()', async () => {
-    const { module, stock, acquired } = await compile();
+  it.each(MAKERS)('is locked on what %s, also without init()', async (_who, provider) => {
+    const { module, stock, acquired } = await compile(provider);
     expect(await stock.reduce('apple')).toBe('apple');
     await using _lease = await module.get(Locks).acquire(KEY, { keyTimeout: 60_000 });
     await expect(stock.reduce('apple')).rejects.toBeInstanceOf(LockTimeoutError);
     expect([stock.keys, acquired]).toEqual([[KEY], [KEY, KEY]]);
-  });
-
-  it('is locked on what a factory made, also without init()', async () => {
-    const { module, acquired } = await compile(
-      builderOf({ provide: 'made', inject: [Shelf], useFactory: (shelf: Shelf) => new StockService(shelf) }),
-    );
-    expect(await module.get<StockService>('made').reduce('apple')).toBe('apple');
-    expect(acquired).toEqual([KEY]);
   });
 });
 
@@ -112,14 +107,9 @@ way('Unit tests', 'jest.spyOn', () => {
     expect([stock.keys, acquired]).toEqual([[KEY], [KEY]]);
   });
 
-  it.each([
-    ['Nest makes', StockService],
-    ['a factory makes', { provide: StockService, inject: [Shelf], useFactory: (shelf: Shelf) => new StockService(shelf) }],
-  ])('of the prototype, before an instance that %s, sees its calls, which stay locked', async (_who, provider) => {
+  it.each(MAKERS)('of the prototype, before an instance that %s, sees its calls, which stay locked', async (_who, provider) => {
     const spy = jest.spyOn(StockService.prototype, 'reduce');
-    const { module, stock, acquired } = await compile(
-      Test.createTestingModule({ imports: [locksModule()], providers: [provider, Shelf, Till] }),
-    );
+    const { module, stock, acquired } = await compile(provider);
     await module.init();
     expect(await stock.reduce('apple')).toBe('apple');
     expect([spy.mock.calls, stock.keys, acquired]).toEqual([[['apple']], [KEY], [KEY]]);

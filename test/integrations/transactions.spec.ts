@@ -1,8 +1,7 @@
 import '../support/virtual-time.js';
-import { Inject, Injectable, Module } from '@nestjs/common';
-import { ClsPluginTransactional, Transactional, TransactionHost } from '@nestjs-cls/transactional';
-import { TransactionalAdapterTypeOrm } from '@nestjs-cls/transactional-adapter-typeorm';
-import { ClsModule } from 'nestjs-cls';
+import { Inject, Injectable } from '@nestjs/common';
+import { Transactional, TransactionHost } from '@nestjs-cls/transactional';
+import type { TransactionalAdapterTypeOrm } from '@nestjs-cls/transactional-adapter-typeorm';
 import { DataSource } from 'typeorm';
 import {
   addTransactionalDataSource,
@@ -12,7 +11,7 @@ import {
   Transactional as TypeOrmTransactional,
 } from 'typeorm-transactional';
 import { boot, type Booted } from '../nest/boot.js';
-import { ClsStockService } from './cls-stock.js';
+import { clsModule, ClsStockService } from './cls-stock.js';
 import { key, lockAmong, LONG, aboveAndBelow, way, type Order } from './ways.js';
 
 /** A database of its own in memory, with some apples; what it begins and ends is noted in `log`. */
@@ -87,15 +86,6 @@ function provesTransactions(order: Order, open: (database: DataSource) => Promis
   }
 }
 
-/** An app with this database and this service. */
-async function bootWith(database: DataSource, service: new (...args: never[]) => object) {
-  @Module({ providers: [{ provide: DataSource, useValue: database }], exports: [DataSource] })
-  class DatabaseModule {}
-  const adapter = new TransactionalAdapterTypeOrm({ dataSourceToken: DataSource });
-  const plugins = [new ClsPluginTransactional({ imports: [DatabaseModule], adapter })];
-  return boot({ imports: [ClsModule.forRoot({ plugins })], providers: [service] });
-}
-
 aboveAndBelow('Transactions', '@Transactional of @nestjs-cls/transactional', (order) => {
   provesTransactions(order, async (database) => {
     const keys: unknown[] = [];
@@ -110,34 +100,27 @@ aboveAndBelow('Transactions', '@Transactional of @nestjs-cls/transactional', (or
         return units;
       }
     }
-    const booted = await bootWith(database, Stock);
+    const booted = await boot({ imports: [clsModule(database)], providers: [Stock] });
     return { booted, database, keys, take: (units) => booted.get(Stock).take(units), end: () => database.destroy() };
   });
 });
 
 way('Transactions', 'a locked method that joins the transaction of its caller', () => {
-  async function logOf(method: 'reduce' | 'order' | 'orderSafely', calls: number) {
+  const inOrder = ['acquired', 'BEGIN', 'COMMIT', 'released'];
+  it.each([
+    ['is released before the commit: the lock belongs around the outer transaction', 'order', ['BEGIN', 'acquired', 'released', 'COMMIT']],
+    ['enters the lock of its caller again, which lasts until after the commit', 'orderSafely', inOrder],
+    ['has a transaction of its own where its caller has none', 'reduce', inOrder],
+  ] as const)('%s', async (_what, method, expected) => {
     const log: string[] = [];
     const database = await openDatabase(log);
-    const booted = await bootWith(database, ClsStockService);
+    const booted = await boot({ imports: [clsModule(database)], providers: [ClsStockService] });
     logLocks(booted, log);
+    const calls = method === 'order' ? 1 : 3;
     await Promise.all(Array.from({ length: calls }, () => booted.get(ClsStockService)[method]('apple')));
     expect(await applesIn(database)).toBe(20 - calls);
     await database.destroy();
-    return log;
-  }
-  const inOrder = ['acquired', 'BEGIN', 'COMMIT', 'released'];
-
-  it('is released before the commit: the lock belongs around the outer transaction', async () => {
-    expect(await logOf('order', 1)).toEqual(['BEGIN', 'acquired', 'released', 'COMMIT']);
-  });
-
-  it('enters the lock of its caller again, which lasts until after the commit', async () => {
-    expect(await logOf('orderSafely', 3)).toEqual([...inOrder, ...inOrder, ...inOrder]);
-  });
-
-  it('has a transaction of its own where its caller has none', async () => {
-    expect(await logOf('reduce', 3)).toEqual([...inOrder, ...inOrder, ...inOrder]);
+    expect(log).toEqual(Array(calls).fill(expected).flat());
   });
 });
 

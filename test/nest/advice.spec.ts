@@ -5,6 +5,7 @@ import type { DistributedLockOptions } from 'nestjs-distributed-lock';
 import { CronLock, currentLease, DistributedLock, ReadLock, Semaphore, WriteLock } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { boot } from './boot.js';
+import { classOf } from './class-of.js';
 import { Log } from './log.js';
 
 /** As a tracer would, which keeps nothing that it finds on the method. */
@@ -79,11 +80,8 @@ it.each([
   ['a decorator that hides it', Traced],
   ['another one', DistributedLock({ value: 'outer' }) as MethodDecorator],
 ])('a lock below %s that cannot be made ends the boot', async (_what, upper) => {
-  class Shop {
-    @upper
-    @DistributedLock({ value: 'inner', store: 'nowhere' })
-    async buy() {}
-  }
+  const inner = DistributedLock({ value: 'inner', store: 'nowhere' }) as MethodDecorator;
+  const Shop = classOf('Shop', { buy: applyDecorators(inner, upper) });
   await expect(boot({ providers: [Shop] })).rejects.toThrow(/Shop\.buy: no store is registered under the name "nowhere"/);
 });
 
@@ -146,12 +144,7 @@ describe('an option that can hardly be meant', () => {
   const DAY = 24 * 3_600_000;
   /** What a locked method with these options, and an app with these defaults, are warned about. */
   async function adviceOn(own: DistributedLockOptions, defaults?: DistributedLockOptions) {
-    class Shop {
-      @(DistributedLock(own) as MethodDecorator)
-      async buy(_id: string) {}
-      @(DistributedLock({ ...own, value: 'other' }) as MethodDecorator)
-      async sell(_id: string) {}
-    }
+    const Shop = classOf('Shop', { buy: DistributedLock(own), sell: DistributedLock({ ...own, value: 'other' }) });
     const logger = new Log();
     await boot({ providers: [Shop] }, { logger, defaults });
     return logger.warnings;

@@ -2,11 +2,13 @@ import '../support/virtual-time.js';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { applyDecorators } from '@nestjs/common';
 import { buildSync, type BuildOptions } from 'esbuild';
 import type { DistributedLockOptions, LockStore } from 'nestjs-distributed-lock';
 import { DistributedLock, DistributedLockModule, ReadLock, Semaphore, WriteLock } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { boot } from './boot.js';
+import { classOf } from './class-of.js';
 import { KINDS } from './kinds.js';
 import { Log } from './log.js';
 import { expectRefused } from './refusal.js';
@@ -19,16 +21,7 @@ const sku = (of: unknown) => String(of);
 const STOCK = { value: 'stock' };
 const stock = (options: Options) => lock({ ...STOCK, ...options });
 
-/** A class with two methods, locked so. */
-function shopWith(first: MethodDecorator, second: MethodDecorator) {
-  class Shop {
-    @first
-    async one(_sku: string) {}
-    @second
-    async two(_sku: string) {}
-  }
-  return Shop;
-}
+const shopWith = (one: MethodDecorator, two: MethodDecorator) => classOf('Shop', { one, two });
 
 const otherStore = (store = memoryStore(), namespace = '') =>
   DistributedLockModule.forRoot({ name: 'other', store, namespace, logger: false });
@@ -52,24 +45,13 @@ describe('one key as two kinds of lock', () => {
   });
 
   it('is refused for two locks of one method that have the default key', async () => {
-    class Shop {
-      @Semaphore({ permits: 2 })
-      @DistributedLock()
-      async buy() {}
-    }
+    const Shop = classOf('Shop', { buy: applyDecorators(lock({}), semaphore({})) });
     await expect(boot({ providers: [Shop] })).rejects.toThrow(/the key "Shop\.buy-locks" would be/);
   });
 
   it('is refused in two classes, and with the namespace in the message', async () => {
-    class First {
-      @WriteLock(STOCK)
-      async one() {}
-    }
-    class Second {
-      @Semaphore({ ...STOCK, permits: 1 })
-      async two() {}
-    }
-    const booting = boot({ providers: [First, Second] }, { namespace: 'eu:' });
+    const providers = [classOf('First', { one: write(STOCK) }), classOf('Second', { two: semaphore(STOCK) })];
+    const booting = boot({ providers }, { namespace: 'eu:' });
     await expect(booting).rejects.toThrow(/on Second\.two: the key "eu:stock-locks".*@WriteLock\(\) on First\.one/);
   });
 
@@ -93,14 +75,10 @@ describe('one key as two kinds of lock', () => {
 });
 
 it.each(KINDS.slice(1))('a store without its kind of lock is refused at boot by $name, which names the method', async (kind) => {
-  class Shop {
-    @kind.lock()
-    async buy() {}
-  }
   const { mutex } = memoryStore();
   const supports: LockStore['supports'] = (feature) => feature === 'mutex';
   const store: LockStore = { name: 'plain', requestTimeout: 100, mutex, supports, close: async () => undefined };
-  await expect(boot({ providers: [Shop] }, { store })).rejects.toMatchObject({
+  await expect(boot({ providers: [classOf('Shop', { buy: kind.lock() })] }, { store })).rejects.toMatchObject({
     name: 'UnsupportedPrimitiveError',
     message: expect.stringContaining(`${kind.name}() on Shop.buy: The plain store has no `),
   });

@@ -4,41 +4,34 @@ import { Test, type TestingModule, type TestingModuleBuilder } from '@nestjs/tes
 import { DistributedLockModule, Locks, type DistributedLockModuleOptions, type LockStore } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 
-/** A running app with one store under the name `'default'`. It is closed after the test. */
-export interface Booted {
-  readonly app: INestApplication;
-  readonly store: LockStore;
-  readonly locks: Locks;
-  /** Every key that was taken at the store, in order. */
-  readonly acquired: string[];
-  /** Every key that a caller found taken and waits for, in order. */
-  readonly waiting: string[];
-  /** The provider of this class. */
-  get<T>(type: new (...args: never[]) => T): T;
-  isTaken(key: string): Promise<boolean>;
-}
-
 const running: INestApplication[] = [];
 
 afterEach(async () => {
   await Promise.all(running.splice(0).map((app) => app.close()));
 });
 
+export type Booted = Awaited<ReturnType<typeof boot>>;
+
+/** A running app with one store under the name `'default'`. It is closed after the test. */
 export async function boot(
   metadata: ModuleMetadata,
   options: Partial<DistributedLockModuleOptions> = {},
   configure?: (app: INestApplication) => void,
   create?: (module: TestingModule) => INestApplication,
-): Promise<Booted> {
-  const store = options.store ?? memoryStore();
+) {
+  const store: LockStore = options.store ?? memoryStore();
   const forRoot = DistributedLockModule.forRoot({ logger: false, ...options, store });
   const app = await start(Test.createTestingModule({ ...metadata, imports: [forRoot, ...(metadata.imports ?? [])] }), configure, create);
   const locks = app.get(Locks);
+  /** Every key that was taken at the store, in order. */
   const acquired: string[] = [];
   locks.on('acquired', ({ key }) => void acquired.push(key));
+  /** Every key that a caller found taken and waits for, in order. */
   const waiting: string[] = [];
   locks.on('waiting', ({ key }) => void waiting.push(key));
-  return { app, store, locks, acquired, waiting, get: (type) => app.get(type), isTaken: (key) => isTaken(store, key) };
+  /** The provider of this class. */
+  const get = <T>(type: new (...args: never[]) => T): T => app.get(type);
+  return { app, store, locks, acquired, waiting, get, isTaken: (key: string) => isTaken(store, key) };
 }
 
 /** Compiles and initializes what a test has put together itself. */

@@ -1,9 +1,48 @@
 import '../support/virtual-time.js';
 import type { Type } from '@nestjs/common';
-import { firstValueFrom, type Observable } from 'rxjs';
+import { transformSync } from '@swc/core';
+import * as library from 'nestjs-distributed-lock';
+import * as rxjs from 'rxjs';
+import ts from 'typescript';
 import { boot } from './boot.js';
-import { COMPILERS, run } from './compiled.js';
 import { expectRefused, refusalOf } from './refusal.js';
+
+/** What the sources may import. */
+const modules: Record<string, unknown> = { 'nestjs-distributed-lock': library, rxjs };
+
+const transpile = (source: string, decorators: ts.CompilerOptions): string =>
+  ts.transpileModule(source, {
+    compilerOptions: { target: ts.ScriptTarget.ES2022, module: ts.ModuleKind.CommonJS, isolatedModules: true, ...decorators },
+  }).outputText;
+
+const swc = (source: string, transform: object): string =>
+  transformSync(source, {
+    swcrc: false,
+    jsc: { target: 'es2022', parser: { syntax: 'typescript', decorators: true }, transform, keepClassNames: true },
+    module: { type: 'commonjs' },
+  }).code;
+
+/** To CommonJS, without a look at the types: `legacy` with `experimentalDecorators` and metadata, `standard` with the decorators of ECMAScript. */
+const COMPILERS = [
+  {
+    name: 'tsc',
+    legacy: (source: string) => transpile(source, { experimentalDecorators: true, emitDecoratorMetadata: true }),
+    standard: (source: string) => transpile(source, { experimentalDecorators: false }),
+  },
+  {
+    name: 'swc',
+    legacy: (source: string) => swc(source, { legacyDecorator: true, decoratorMetadata: true }),
+    standard: (source: string) => swc(source, { decoratorVersion: '2022-03' }),
+  },
+];
+
+/** Runs a compiled module; returns what it exports. */
+function run<Exports>(code: string): Exports {
+  const exports = {};
+  // eslint-disable-next-line @typescript-eslint/no-implied-eval -- what a project with this compiler runs
+  new Function('exports', 'require', code)(exports, (name: string) => modules[name]);
+  return exports as Exports;
+}
 
 const DECORATORS = ['DistributedLock', 'ReadLock', 'WriteLock', 'Semaphore', 'LeaderOnly'];
 const IMPORTS = `import { ${DECORATORS.join(', ')} } from 'nestjs-distributed-lock';\n`;
@@ -94,7 +133,7 @@ describe.each(COMPILERS)('compiled by $name', ({ name: compiler, legacy, standar
 });
 
 interface Feed {
-  watch(): Observable<string>;
+  watch(): rxjs.Observable<string>;
 }
 type Feeds = Record<'Feed' | 'SaidFeed', Type<Feed>>;
 
@@ -119,7 +158,7 @@ const FEEDS = ["import type { Observable } from 'rxjs';", "import { type Observa
 /** The method returns an Observable, and has taken its lock for it. */
 async function expectLocked(feed: Type<Feed>, options?: Parameters<typeof boot>[1]): Promise<void> {
   const { get, acquired } = await boot({ providers: [feed] }, options);
-  expect(await firstValueFrom(get(feed).watch())).toBe('news');
+  expect(await rxjs.firstValueFrom(get(feed).watch())).toBe('news');
   expect(acquired).toEqual([`${feed.name}.watch-locks`]);
 }
 

@@ -14,6 +14,7 @@ import {
 import { eventually } from '../support/eventually.js';
 import { Gate } from '../support/gate.js';
 import { boot } from './boot.js';
+import { classOf } from './class-of.js';
 import { KINDS, type Kind } from './kinds.js';
 import { Log } from './log.js';
 
@@ -89,14 +90,8 @@ describe.each(KINDS)('a method with $name', (kind) => {
 
 // What policy, permits and count do is tested with the locks (test/contract).
 it('hands the options of its lock on: policy, permits and count', async () => {
-  class Shop {
-    @ReadLock({ policy: 'readers' })
-    async read() {}
-    @WriteLock({ policy: 'writers' })
-    async write() {}
-    @Semaphore({ permits: 3, count: 2 })
-    async print() {}
-  }
+  const [read, write] = [ReadLock({ policy: 'readers' }), WriteLock({ policy: 'writers' })];
+  const Shop = classOf('Shop', { read, write, print: Semaphore({ permits: 3, count: 2 }) });
   const readWriteLock = jest.spyOn(Locks.prototype, 'readWriteLock');
   const semaphore = jest.spyOn(Locks.prototype, 'semaphore');
   const { get } = await boot({ providers: [Shop] });

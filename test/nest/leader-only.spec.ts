@@ -15,6 +15,7 @@ import {
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { eventually } from '../support/eventually.js';
 import { boot } from './boot.js';
+import { classOf } from './class-of.js';
 import { bootJobs, bootLeader, candidatesAt, Jobs, KEY, leads } from './leaders.js';
 import { Log } from './log.js';
 
@@ -118,22 +119,14 @@ describe('the elections of an app', () => {
   });
 
   it('have as label the method that they are for, or their name if there are several', async () => {
-    class More {
-      @LeaderOnly('mails')
-      async mail() {}
-      @LeaderOnly('jobs')
-      async run() {}
-    }
+    const More = classOf('More', { mail: LeaderOnly('mails'), run: LeaderOnly('jobs') });
     const { locks } = await boot({ providers: [Jobs, More] });
     const label = async (key: string) => (await locks.inspect(key)).holders[0]?.report?.label;
     await eventually(async () => expect([await label('mails-leader'), await label(KEY)]).toEqual(['More.mail', 'jobs']));
   });
 
   it('take from the module what their methods do not say, but none of the options that an election has not', async () => {
-    class Plain {
-      @LeaderOnly('jobs')
-      async run() {}
-    }
+    const Plain = classOf('Plain', { run: LeaderOnly('jobs') });
     const { app, get, store, isTaken } = await boot(
       { providers: [Plain] },
       { defaults: { keyTimeout: 120_000, onTimeout: 'throw', minHold: 60_000 } },
@@ -148,16 +141,8 @@ describe('the elections of an app', () => {
     ['keyTimeout', 5_000],
     ['retryInterval', 50],
   ])('refuse methods that differ in %s', async (option, value) => {
-    class First {
-      @LeaderOnly('jobs', { [option]: value })
-      async one() {}
-      @LeaderOnly('jobs')
-      async same() {}
-    }
-    class Second {
-      @LeaderOnly('jobs', { [option]: value + 1 })
-      async two() {}
-    }
+    const First = classOf('First', { one: LeaderOnly('jobs', { [option]: value }), same: LeaderOnly('jobs') });
+    const Second = classOf('Second', { two: LeaderOnly('jobs', { [option]: value + 1 }) });
     await boot({ providers: [First] });
     const booting = boot({ providers: [First, Second] });
     await expect(booting).rejects.toBeInstanceOf(LockConfigError);
@@ -167,21 +152,14 @@ describe('the elections of an app', () => {
   });
 
   it('refuse a name that makes no key, at boot', async () => {
-    class Wrong {
-      @LeaderOnly('a\nb')
-      async run() {}
-    }
+    const Wrong = classOf('Wrong', { run: LeaderOnly('a\nb') });
     await expect(boot({ providers: [Wrong] })).rejects.toThrow(/@LeaderOnly\(\) on Wrong\.run: .*control characters/);
   });
 
   it('begin late with a module that is loaded late, whose options must be those of before', async () => {
-    class Late {
-      @LeaderOnly('jobs', { retryInterval: 7 })
-      async run() {}
-    }
     @Module({ providers: [Jobs] })
     class LazyModule {}
-    @Module({ providers: [Late] })
+    @Module({ providers: [classOf('Late', { run: LeaderOnly('jobs', { retryInterval: 7 }) })] })
     class LateModule {}
     const { app, store } = await boot({});
     await leads((await app.get(LazyModuleLoader).load(() => LazyModule)).get(Jobs));

@@ -5,6 +5,7 @@ import { Test } from '@nestjs/testing';
 import { DistributedLock, DistributedLockModule } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { boot, start } from './boot.js';
+import { classOf } from './class-of.js';
 import { expectRefused } from './refusal.js';
 
 const options = () => ({ store: memoryStore(), logger: false as const });
@@ -43,10 +44,7 @@ describe('an app that is put together wrongly does not boot', () => {
     ['is not registered', undefined, 'third'],
     ['is the default one, where only a named one is registered', 'only', 'default'],
   ])('with a method whose store %s', async (_what, registered, wanted) => {
-    class Lost {
-      @DistributedLock({ store: wanted })
-      async run() {}
-    }
+    const Lost = classOf('Lost', { run: DistributedLock({ store: wanted }) });
     const imports = [DistributedLockModule.forRoot({ ...options(), name: registered })];
     await expectRefused(start(Test.createTestingModule({ imports, providers: [Lost] })), `Lost\\.run: no store .*"${wanted}"`);
   });
@@ -76,16 +74,9 @@ describe('an app that is put together wrongly does not boot', () => {
 
   it('with a method whose key has no name: a symbol without a description', async () => {
     const run = Symbol();
-    class Nameless {
-      @DistributedLock()
-      async [run]() {}
-    }
+    const Nameless = classOf('Nameless', { [run]: DistributedLock() });
     await expectRefused(boot({ providers: [Nameless] }), /Nameless\.Symbol\(\): .* give a "value"\. \[LOCK_CONFIG_KEY\]$/);
-    class Named {
-      @DistributedLock({ value: 'named' })
-      async [run]() {}
-    }
-    await boot({ providers: [Named] });
+    await boot({ providers: [classOf('Named', { [run]: DistributedLock({ value: 'named' }) })] });
   });
 
   it.each([

@@ -118,12 +118,9 @@ describe('DistributedLockModule', () => {
 });
 
 describe('two copies of the package in one app', () => {
-  interface Registry {
-    register(name: string, options: object): Locks;
-  }
   /** The registry that a feature library has in an app when it brings its own copy of the package along. */
-  async function registryOfAnotherCopyIn({ app }: Booted, version?: number): Promise<Registry> {
-    let Copy!: new (app: ModulesContainer) => Registry;
+  async function registryOfAnotherCopyIn({ app }: Booted, version?: number): Promise<LockRegistry> {
+    let Copy!: typeof LockRegistry;
     await jest.isolateModulesAsync(async () => {
       const processWide = '../../lib/core/util/process-wide.js';
       if (version) jest.doMock(processWide, () => ({ ...jest.requireActual<object>(processWide), EXCHANGED: version }));

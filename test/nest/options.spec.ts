@@ -9,6 +9,7 @@ import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { KeyLock } from '../../lib/primitives/key-lock.js';
 import { Gate } from '../support/gate.js';
 import { boot, isTaken, start } from './boot.js';
+import { classOf } from './class-of.js';
 import { expectRefused } from './refusal.js';
 
 const KEY = 'job-locks';
@@ -161,13 +162,8 @@ describe('defaults of forRoot', () => {
 });
 
 describe('an app boots', () => {
-  async function bootShop(options: DistributedLockOptions, module?: Partial<DistributedLockModuleOptions>) {
-    class Shop {
-      @DistributedLock(options)
-      async buy(..._args: unknown[]) {}
-    }
-    await boot({ providers: [Shop] }, module);
-  }
+  const bootShop = (options: DistributedLockOptions, module?: Partial<DistributedLockModuleOptions>) =>
+    boot({ providers: [classOf('Shop', { buy: DistributedLock(options) })] }, module);
   const NAMES =
     'keyTimeout retryCount retryInterval waitTimeout minHold maxHold reentrant fair renew label onTimeout onLost prefix value store key paramLock returns';
   it.each<[string, DistributedLockOptions]>([

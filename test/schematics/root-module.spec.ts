@@ -78,7 +78,10 @@ it.each([
 })`,
       `
 import { APP_FILTER } from '@nestjs/core';
-import { DistributedLockModule, LockExceptionFilter } from 'nestjs-distributed-lock';
+import {
+  DistributedLockModule,
+  LockExceptionFilter,
+} from 'nestjs-distributed-lock';
 import { ${store}Store } from 'nestjs-distributed-lock/${store}';`,
     ),
   );

@@ -36,15 +36,12 @@ describe('the root module', () => {
     expect(files['src/app.module.ts']).toBe(MODULE);
   });
 
-  it('gets the name in package.json as the namespace of its keys, and the filter', () => {
+  it('gets the name in package.json as the namespace of its keys, and none where it has no name, and the filter', () => {
     const { files } = run({ store: 'memory' }, { ...PROJECT, 'package.json': '{"name":"@acme/shop"}' });
     expect(files['src/app.module.ts']).toContain("namespace: '@acme/shop:'");
     expect(files['src/app.module.ts']).toContain('{ provide: APP_FILTER, useClass: LockExceptionFilter }');
-  });
-
-  it('gets no namespace where package.json has no name', () => {
-    const { files } = run({ store: 'memory' }, { ...PROJECT, 'package.json': '{}' });
-    expect(files['src/app.module.ts']).not.toContain('namespace');
+    const unnamed = run({ store: 'memory' }, { ...PROJECT, 'package.json': '{}' });
+    expect(unnamed.files['src/app.module.ts']).not.toContain('namespace');
   });
 
   it('is the one in the file that is named by --module', () => {
@@ -121,26 +118,21 @@ it('finds the files of a project on Windows, where paths have backslashes', asyn
 });
 
 describe('main.ts', () => {
+  const PASTE = expect.stringContaining('app.enableShutdownHooks();') as string;
+
   it('lets a stopping app wait for its locked methods', () => {
     expect(run({}).files['src/main.ts']).toContain('const app = await NestFactory.create(AppModule);\n  app.enableShutdownHooks();\n');
   });
 
   it.each([
-    ['on request', { skipShutdownHooks: true }, MAIN],
-    ['where it has the hooks', {}, MAIN.replace('await app.listen', 'app.enableShutdownHooks(); await app.listen')],
-  ])('is left alone %s', (_, options, main) => {
+    ['on request', { skipShutdownHooks: true }, '', MAIN],
+    ['where it has the hooks', {}, '', MAIN.replace('await app.listen', 'app.enableShutdownHooks(); await app.listen')],
+    ['where it makes the app in another way', {}, PASTE, MAIN.replace('const app = await ', 'return ')],
+    ['where it makes two apps', {}, PASTE, MAIN.replace('await app', 'const other = await NestFactory.create(AppModule);\n  await app')],
+  ])('is left alone %s, and what is to be pasted is said', (_, options, said, main) => {
     const { files, warnings } = run(options, { ...PROJECT, 'src/main.ts': main });
     expect(files['src/main.ts']).toBe(main);
-    expect(warnings).toBe('');
-  });
-
-  it.each([
-    ['makes the app in another way', MAIN.replace('const app = await ', 'return ')],
-    ['makes two apps', MAIN.replace('await app.listen', 'const other = await NestFactory.create(AppModule);\n  await app.listen')],
-  ])('is left alone where it %s, and what to paste is said', (_, main) => {
-    const { files, warnings } = run({}, { ...PROJECT, 'src/main.ts': main });
-    expect(files['src/main.ts']).toBe(main);
-    expect(warnings).toContain('app.enableShutdownHooks();');
+    expect(warnings).toEqual(said);
     expect(files['src/app.module.ts']).toContain('DistributedLockModule.forRoot');
   });
 });

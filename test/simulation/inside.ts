@@ -7,7 +7,7 @@ import type { Change, Found, RecordTable } from '../../lib/stores/records/record
 import type { Fact, Kind } from '../chaos/history/entry.js';
 import { Random } from '../chaos/random.js';
 import type { StoredRecord } from '../chaos/stores/records/leftovers.js';
-import { Context, type OpenLocks } from '../chaos/worker/context.js';
+import { Context } from '../chaos/worker/context.js';
 import { runLoads } from '../chaos/worker/loads.js';
 import { QUARANTINE } from './faults.js';
 import { CasMapData, CasMapTable } from '../support/cas-map-table.js';
@@ -55,7 +55,7 @@ export function startApp(order: Order, port: Port): App {
   const random = new Random(order.seed);
   const connections = order.servers.map((_, server) => new Connection(port, server));
   const stopping = new AbortController();
-  const opened = Array.from({ length: random.int(1, 2) }, (): OpenLocks => {
+  const opened = Array.from({ length: random.int(1, 2) }, () => {
     const requestTimeout = random.pick([300, 600, 1_000]);
     const isWoken = random.chance(0.9);
     const tables = connections.map((each, i) => {
@@ -72,13 +72,12 @@ export function startApp(order: Order, port: Port): App {
       return order.forgets ? Object.assign(store, { remembers }) : store;
     });
     const store: LockStore = order.store === 'quorum' ? quorumStore(stores, { quarantine: QUARANTINE }) : stores[0]!;
-    const locks = new Locks(store, {
+    return new Locks(store, {
       app: `app-${order.id}`,
       logger: { warn: () => undefined, error: (detail) => port.note({ e: 'trouble', what: 'logged', detail: String(detail) }) },
       shutdownTimeout: SHUTDOWN_TIMEOUT,
       localQueue: { handOvers: random.int(1, 32), time: random.pick([0, 10, 50, 200]) },
     });
-    return { locks, requestTimeout: store.requestTimeout };
   });
   const context = new Context(
     { id: order.id, kinds: order.kinds, folder: '' },
@@ -102,9 +101,9 @@ export function startApp(order: Order, port: Port): App {
     async stop() {
       stopping.abort();
       if (random.fork('stop').chance(0.5)) await Promise.race([running, context.pause(1_500)]);
-      const bound = SHUTDOWN_TIMEOUT + 5 * Math.max(...opened.map(({ requestTimeout }) => requestTimeout));
+      const bound = SHUTDOWN_TIMEOUT + 5 * Math.max(...opened.map(({ store }) => store.requestTimeout));
       port.note({ e: 'closing', bound });
-      await Promise.all(opened.map(({ locks }) => locks.close()));
+      await Promise.all(opened.map((locks) => locks.close()));
       port.note({ e: 'closed' });
       await running;
     },

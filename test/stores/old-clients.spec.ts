@@ -1,11 +1,18 @@
 // Clients of packages that are too old: npm lets an app have them.
 import { readFileSync } from 'node:fs';
+import type { LockStore } from 'nestjs-distributed-lock/core';
 import { postgresStore } from 'nestjs-distributed-lock/postgres';
 import { Pool } from 'pg';
 import { OLDEST } from '../../lib/core/store/check-client.js';
 import { rejection } from '../support/rejection.js';
 
 type Package = Record<string, unknown>;
+
+async function asks(store: LockStore): Promise<void> {
+  const { Locks } = await import('nestjs-distributed-lock/core');
+  const locks = new Locks(store, { logger: false });
+  await locks.tryAcquire('order:42').finally(() => locks.close());
+}
 
 /** What a version has in place of what is needed, and the first use of it by this package. No use reaches a server. */
 const USES: [module: string, user: string, old: (real: Package) => Package, use: () => Promise<unknown>][] = [
@@ -19,12 +26,7 @@ const USES: [module: string, user: string, old: (real: Package) => Package, use:
     'pg',
     'postgresStore',
     () => ({ Client: class {}, Pool: class {} }),
-    async () => {
-      const { postgresStore: store } = await import('nestjs-distributed-lock/postgres');
-      const { Locks } = await import('nestjs-distributed-lock/core');
-      const locks = new Locks(store({ url: 'postgres://127.0.0.1:1/shop' }), { logger: false });
-      await locks.tryAcquire('order:42').finally(() => locks.close());
-    },
+    async () => asks((await import('nestjs-distributed-lock/postgres')).postgresStore({ url: 'postgres://127.0.0.1:1/shop' })),
   ],
   [
     'mysql2/promise',
@@ -36,12 +38,7 @@ const USES: [module: string, user: string, old: (real: Package) => Package, use:
     'node-zookeeper-client',
     'zookeeperStore',
     () => ({ createClient: () => ({}) }),
-    async () => {
-      const { zookeeperStore } = await import('nestjs-distributed-lock/zookeeper');
-      const { Locks } = await import('nestjs-distributed-lock/core');
-      const locks = new Locks(zookeeperStore({ connectionString: '127.0.0.1:1' }), { logger: false });
-      await locks.tryAcquire('order:42').finally(() => locks.close());
-    },
+    async () => asks((await import('nestjs-distributed-lock/zookeeper')).zookeeperStore({ connectionString: '127.0.0.1:1' })),
   ],
   [
     'prom-client',

@@ -47,66 +47,64 @@ const changed = (store: LockStore, mutex: Partial<LockStore['mutex']>): LockStor
   mutex: Object.assign(Object.create(store.mutex) as LockStore['mutex'], mutex),
 });
 
-describe('an app', () => {
-  /** What no metric may contain. */
-  const SECRETS = { sku: 'sku-of-alice', key: 'order-of-bob' };
-  const { passed, open: go } = gate();
+/** What no metric may contain. */
+const SECRETS = { sku: 'sku-of-alice', key: 'order-of-bob' };
+const { passed, open: go } = gate();
 
-  @Injectable()
-  class StockService {
-    @DistributedLock<StockService['reduce']>({ key: (sku) => sku, waitTimeout: 20_000 })
-    async reduce(_sku: string): Promise<void> {
-      await passed;
-    }
-
-    @DistributedLock({ value: SECRETS.key, waitTimeout: 30 })
-    async hurry(): Promise<void> {}
-
-    @LeaderOnly('reports')
-    async report(): Promise<void> {}
+@Injectable()
+class StockService {
+  @DistributedLock<StockService['reduce']>({ key: (sku) => sku, waitTimeout: 20_000 })
+  async reduce(_sku: string): Promise<void> {
+    await passed;
   }
 
-  it('is scraped for what its locks do, and neither for keys, arguments nor owners', async () => {
-    const { get, locks } = await boot({ providers: [StockService] }, { telemetry: prometheus() });
-    const stock = get(StockService);
-    const current = async () => parseScrape(await register.metrics());
-    const of = { lock: 'StockService.reduce', kind: 'mutex', store: 'memory' };
+  @DistributedLock({ value: SECRETS.key, waitTimeout: 30 })
+  async hurry(): Promise<void> {}
 
-    const first = stock.reduce(SECRETS.sku);
-    await passTime(5);
-    const second = stock.reduce(SECRETS.sku);
-    await passTime(300);
-    const during = await current();
-    expect(total(during, 'distributed_lock_held', of)).toBe(1);
-    expect(total(during, 'distributed_lock_waiting', of)).toBe(1);
-    expect(total(during, 'distributed_lock_oldest_hold_seconds', of)).toBeCloseTo(0.305, 2);
-    expect(total(during, 'distributed_lock_oldest_wait_seconds', of)).toBeCloseTo(0.3, 2);
-    expect(total(during, 'distributed_lock_leader', { election: 'reports', store: 'memory' })).toBe(1);
-    expect(total(during, 'distributed_lock_subscriber', { store: 'memory' })).toBe(1);
+  @LeaderOnly('reports')
+  async report(): Promise<void> {}
+}
 
-    const holder = await locks.acquire(`${SECRETS.key}-locks`);
-    await expect(stock.hurry()).rejects.toThrow('Could not acquire');
-    await holder.release();
-    go();
-    await Promise.all([first, second]);
+it('an app is scraped for what its locks do, and neither for keys, arguments nor owners', async () => {
+  const { get, locks } = await boot({ providers: [StockService] }, { telemetry: prometheus() });
+  const stock = get(StockService);
+  const current = async () => parseScrape(await register.metrics());
+  const of = { lock: 'StockService.reduce', kind: 'mutex', store: 'memory' };
 
-    const after = await current();
-    const counted = (name: string, labels: Record<string, string>) => total(after, `distributed_lock_${name}`, labels);
-    expect(counted('wait_duration_seconds_count', { ...of, outcome: 'acquired' })).toBe(2);
-    expect(counted('wait_duration_seconds_count', { lock: 'StockService.hurry', outcome: 'timeout' })).toBe(1);
-    expect(counted('wait_duration_seconds_count', { lock: '(none)', outcome: 'acquired' })).toBeGreaterThanOrEqual(1);
-    expect(counted('grants_total', { ...of, via: 'free' })).toBe(1);
-    expect(counted('hold_duration_seconds_count', { ...of, outcome: 'released' })).toBe(2);
-    expect(counted('held', of)).toBe(0);
-    expect(counted('waiting', of)).toBe(0);
-    expect(counted('request_duration_seconds_count', { operation: 'acquire', outcome: 'ok' })).toBeGreaterThanOrEqual(4);
+  const first = stock.reduce(SECRETS.sku);
+  await passTime(5);
+  const second = stock.reduce(SECRETS.sku);
+  await passTime(300);
+  const during = await current();
+  expect(total(during, 'distributed_lock_held', of)).toBe(1);
+  expect(total(during, 'distributed_lock_waiting', of)).toBe(1);
+  expect(total(during, 'distributed_lock_oldest_hold_seconds', of)).toBeCloseTo(0.305, 2);
+  expect(total(during, 'distributed_lock_oldest_wait_seconds', of)).toBeCloseTo(0.3, 2);
+  expect(total(during, 'distributed_lock_leader', { election: 'reports', store: 'memory' })).toBe(1);
+  expect(total(during, 'distributed_lock_subscriber', { store: 'memory' })).toBe(1);
 
-    const text = await register.metrics();
-    for (const secret of Object.values(SECRETS)) expect(text).not.toContain(secret);
-    expect(text).not.toMatch(/[0-9a-f]{8}-[0-9a-f]{4}-/);
-    expect(text).not.toContain(`:${process.pid}`);
-    expect([...valuesOf(after, 'lock')].sort()).toEqual(['(none)', 'StockService.hurry', 'StockService.reduce', 'StockService.report']);
-  });
+  const holder = await locks.acquire(`${SECRETS.key}-locks`);
+  await expect(stock.hurry()).rejects.toThrow('Could not acquire');
+  await holder.release();
+  go();
+  await Promise.all([first, second]);
+
+  const after = await current();
+  const counted = (name: string, labels: Record<string, string>) => total(after, `distributed_lock_${name}`, labels);
+  expect(counted('wait_duration_seconds_count', { ...of, outcome: 'acquired' })).toBe(2);
+  expect(counted('wait_duration_seconds_count', { lock: 'StockService.hurry', outcome: 'timeout' })).toBe(1);
+  expect(counted('wait_duration_seconds_count', { lock: '(none)', outcome: 'acquired' })).toBeGreaterThanOrEqual(1);
+  expect(counted('grants_total', { ...of, via: 'free' })).toBe(1);
+  expect(counted('hold_duration_seconds_count', { ...of, outcome: 'released' })).toBe(2);
+  expect(counted('held', of)).toBe(0);
+  expect(counted('waiting', of)).toBe(0);
+  expect(counted('request_duration_seconds_count', { operation: 'acquire', outcome: 'ok' })).toBeGreaterThanOrEqual(4);
+
+  const text = await register.metrics();
+  for (const secret of Object.values(SECRETS)) expect(text).not.toContain(secret);
+  expect(text).not.toMatch(/[0-9a-f]{8}-[0-9a-f]{4}-/);
+  expect(text).not.toContain(`:${process.pid}`);
+  expect([...valuesOf(after, 'lock')].sort()).toEqual(['(none)', 'StockService.hurry', 'StockService.reduce', 'StockService.report']);
 });
 
 describe('metrics', () => {

@@ -5,16 +5,11 @@ import type { Sampler, SpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { AlwaysOnSampler, BasicTracerProvider, InMemorySpanExporter, SimpleSpanProcessor } from '@opentelemetry/sdk-trace-base';
 import { parseCollected } from './scrape.js';
 
-export type Sdk = ReturnType<typeof startSdk>;
-
-export interface SdkOptions {
-  sampler?: Sampler;
-  /** More than the one that keeps the spans. */
-  processors?: SpanProcessor[];
-}
-
-/** A whole OpenTelemetry SDK, registered for this process, which exports to its memory. */
-export function startSdk({ sampler = new AlwaysOnSampler(), processors = [] }: SdkOptions = {}) {
+/**
+ * A whole OpenTelemetry SDK, registered for this process, which exports to its memory.
+ * @param options.processors more than the one that keeps the spans.
+ */
+export function startSdk({ sampler = new AlwaysOnSampler(), processors = [] }: { sampler?: Sampler; processors?: SpanProcessor[] } = {}) {
   const exporter = new InMemorySpanExporter();
   const traces = new BasicTracerProvider({ sampler, spanProcessors: [...processors, new SimpleSpanProcessor(exporter)] });
   const metricExporter = new InMemoryMetricExporter(AggregationTemporality.CUMULATIVE);

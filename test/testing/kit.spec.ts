@@ -2,7 +2,6 @@
 import { mayTake, passTime } from '../support/virtual-time.js';
 import { Injectable, Module } from '@nestjs/common';
 import { Test } from '@nestjs/testing';
-import type { Lock } from 'nestjs-distributed-lock';
 import { currentLease, DistributedLock, DistributedLockModule, InjectLocks, Locks, LockTimeoutError } from 'nestjs-distributed-lock';
 import { memoryStore } from 'nestjs-distributed-lock/memory';
 import { redisStore } from 'nestjs-distributed-lock/redis';
@@ -22,10 +21,6 @@ class Till {
     currentLease()!.assertHeld();
   }
 }
-
-const kinds = ['read', 'write', 'semaphore'] as const;
-const lockOf = (locks: Locks, kind: (typeof kinds)[number]): Lock =>
-  kind === 'semaphore' ? locks.semaphore('k', { permits: 1 }) : locks.readWriteLock('k')[kind];
 
 describe('replace', () => {
   @Injectable()
@@ -104,10 +99,11 @@ describe('holdElsewhere', () => {
     expect(locks).toHaveLocked('k', { times: 1 });
   });
 
-  it.each(kinds)('holds a %s lock', async (kind) => {
+  it.each(['read', 'write', 'semaphore'] as const)('holds a %s lock', async (kind) => {
     const { own, locks } = await open();
     await using _elsewhere = await locks.holdElsewhere('k', { kind });
-    expect(await lockOf(own, kind === 'read' ? 'write' : kind).tryAcquire()).toBeNull();
+    const lock = kind === 'semaphore' ? own.semaphore('k', { permits: 1 }) : own.readWriteLock('k').write;
+    expect(await lock.tryAcquire()).toBeNull();
   });
 
   it('does not close the store when it is released', async () => {

@@ -151,22 +151,20 @@ it('the documented tests: there is one for each defect, and a defect for each te
   expect(Object.keys(broken).length).toBeGreaterThanOrEqual(12);
 });
 
-describe('the page begins with', () => {
-  it('a module, a probe and matchers', async () => {
-    const providers = [StockService, Shelf, Database];
-    // #region testing-module
-    expect.extend(lockMatchers);
-    jest.useFakeTimers(fakeTimers.jest);
-    const module = await Test.createTestingModule({
-      imports: [DistributedLockTestingModule.forRoot()],
-      providers,
-    }).compile();
-    const locks = module.get(LockProbe);
-    const stock = module.get(StockService);
+it('the page begins with a module, a probe and matchers', async () => {
+  const providers = [StockService, Shelf, Database];
+  // #region testing-module
+  expect.extend(lockMatchers);
+  jest.useFakeTimers(fakeTimers.jest);
+  const module = await Test.createTestingModule({
+    imports: [DistributedLockTestingModule.forRoot()],
+    providers,
+  }).compile();
+  const locks = module.get(LockProbe);
+  const stock = module.get(StockService);
 
-    expect(await stock.reduce('apple')).toBe(9);
-    expect(locks).toHaveLocked(locks.keyOf(StockService, 'reduce', 'apple'), { times: 1, by: 'StockService.reduce' });
-    await module.close();
-    // #endregion
-  });
+  expect(await stock.reduce('apple')).toBe(9);
+  expect(locks).toHaveLocked(locks.keyOf(StockService, 'reduce', 'apple'), { times: 1, by: 'StockService.reduce' });
+  await module.close();
+  // #endregion
 });

@@ -1,4 +1,5 @@
 import type { Scene } from '../run/scene.js';
+import type { Stage } from '../stores/store.js';
 
 export const SURVIVABLE = [
   ...(['process', 'net', 'server', 'rights', 'memory', 'restart', 'failover', 'sentinel', 'files', 'clock', 'takeover'] as const),
@@ -54,3 +55,9 @@ export function fault(group: Group, name: string, duration: Fault['duration'], s
 }
 
 export const wide: typeof fault = (...args) => ({ ...fault(...args), isWide: true });
+
+/** The stage of a fault that only one kind of store has. */
+export function stageOf<S extends Stage>(kind: new (...args: never[]) => S, { stage }: Scene): S {
+  if (stage instanceof kind) return stage;
+  throw new Error(`This fault needs a ${kind.name}`);
+}

@@ -67,6 +67,7 @@ export async function run(options: RunOptions): Promise<RunResult> {
     await scene.startWorkers();
     await strikeAll(scene, plan(random.fork('plan'), faultsOf(groups, stage), length, count), length);
     await stage.heal?.();
+    await Promise.all(stage.proxies?.map((proxy) => proxy.heal()) ?? []);
     history.write({ e: 'calm' });
     await scene.pause(QUIET);
     await scene.closeWorkers();

@@ -95,6 +95,7 @@ export class Scene {
   async stop(): Promise<void> {
     for (const end of this.pauses) end();
     await Promise.all(this.slots.map((slot) => slot.discard()));
+    await Promise.all(this.stage.proxies?.map((proxy) => proxy.close()) ?? []);
     await Promise.all([this.stage.stop(), this.resource.stop()]);
   }
 }

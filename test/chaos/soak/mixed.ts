@@ -12,8 +12,7 @@ export function startMixedLoad(seed: string, kinds: Kind[], folder: string, reso
   const stopping = new AbortController();
   const order = { id: 'w0.1', seed, folder, kinds, store: 'redis', target: {}, resource: { path: '' } };
   const history = new HistoryWriter('/dev/null', 'soak');
-  const stores = all.map((locks) => ({ locks, requestTimeout: locks.store.requestTimeout }));
-  const context = new Context(order, new Random(seed), history, stores, resource, new FencedCounter(resource), stopping.signal);
+  const context = new Context(order, new Random(seed), history, all, resource, new FencedCounter(resource), stopping.signal);
   const running = runLoads(context);
   return async () => {
     stopping.abort();

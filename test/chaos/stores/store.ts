@@ -15,9 +15,17 @@ export interface OpenedStore {
   closeLent?(): Promise<void>;
 }
 
+/** What a worker chooses for a store that it opens. */
+export interface Opening {
+  requestTimeout: number;
+  random: Random;
+  /** given to a store of records only: makes its table a broken one */
+  breakTable?: (table: RecordTable) => RecordTable;
+}
+
 export interface WorkerModule {
-  /** @param breakTable given to a store of records only: makes its table a broken one */
-  open(target: unknown, random: Random, breakTable?: (table: RecordTable) => RecordTable): OpenedStore;
+  /** @param target what its stage has said */
+  open(target: unknown, opening: Opening): OpenedStore;
 }
 
 export interface StageOptions {
@@ -52,7 +60,7 @@ export interface Stage {
   readonly knowsDeaths?: boolean;
   /** says by how many ms the clocks of servers are wrong, where they can be */
   setClock?(ms: number): void;
-  /** ends all faults */
+  /** ends all faults of its servers */
   heal?(): Promise<void>;
   leftovers(pidsOfKilled: ReadonlySet<number>): Promise<Leftover[]>;
   /** The rows that still last, and the clock by which they end, where the store keeps records with a clock. */

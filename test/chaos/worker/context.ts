@@ -5,12 +5,6 @@ import type { FencedCounter } from './fenced-counter.js';
 import type { WorkerOrder } from './order.js';
 import { UnguardedCounter } from './unguarded-counter.js';
 
-/** Locks of a worker, with what its calls must know of their store. */
-export interface OpenLocks {
-  readonly locks: Locks;
-  readonly requestTimeout: number;
-}
-
 export type Counter = Pick<UnguardedCounter, 'read' | 'writeIfValid' | 'close'>;
 
 /** Lists of texts that all workers share. */
@@ -28,7 +22,7 @@ export class Context {
     readonly order: Pick<WorkerOrder, 'id' | 'kinds' | 'folder'>,
     readonly random: Random,
     readonly history: Pick<HistoryWriter, 'write'>,
-    readonly stores: readonly OpenLocks[],
+    readonly locks: readonly Locks[],
     /** the server that no fault touches */
     readonly resource: Jobs,
     readonly fenced: Pick<FencedCounter, 'read' | 'write'>,

@@ -1,6 +1,6 @@
-import type { Term } from '../../../lib/core.js';
+import type { Locks, Term } from '../../../lib/core.js';
 import { Call } from './call.js';
-import type { Context, OpenLocks } from './context.js';
+import type { Context } from './context.js';
 import { describe, outcomeOf } from './outcome.js';
 import { writeSection } from './section.js';
 import { question } from './terms.js';
@@ -9,7 +9,7 @@ const NAME = 'chief';
 const FAIR_ENDS = ['aborted', 'shutdown', 'resigned'];
 
 /** One candidacy: stands, leads until it has worked, resigns or is over its `maxHold`, or loses interest while it stands by. */
-export async function callLeader(context: Context, open: OpenLocks): Promise<void> {
+export async function callLeader(context: Context, locks: Locks): Promise<void> {
   const { random } = context;
   const options = {
     keyTimeout: random.pick([500, 1_000, 2_000]),
@@ -17,8 +17,8 @@ export async function callLeader(context: Context, open: OpenLocks): Promise<voi
     maxHold: random.chance(0.2) ? random.int(50, 800) : undefined,
   };
   const terms = { ...options, waitTimeout: Infinity, fair: true, minHold: 0 };
-  const stand = (): Call => new Call(context, question('leader', [`${NAME}-leader`], 'alone', terms, open));
-  const election = open.locks.leaderElection(NAME, options);
+  const stand = (): Call => new Call(context, question('leader', [`${NAME}-leader`], 'alone', terms, locks));
+  const election = locks.leaderElection(NAME, options);
   const caller = new AbortController();
   let standing: Call | undefined = stand();
   let led: Call | undefined;

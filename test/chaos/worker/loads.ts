@@ -1,5 +1,6 @@
+import type { Locks } from '../../../lib/core.js';
 import type { Kind } from '../history/entry.js';
-import type { Context, OpenLocks } from './context.js';
+import type { Context } from './context.js';
 import { callLatch } from './latch.load.js';
 import { callLeader } from './leader.load.js';
 import { callMulti } from './multi.load.js';
@@ -11,7 +12,7 @@ interface Load {
   /** callers of each worker */
   readonly callers: number;
   /** one call, which never rejects */
-  readonly call: (context: Context, open: OpenLocks, caller: number) => Promise<void>;
+  readonly call: (context: Context, locks: Locks, caller: number) => Promise<void>;
 }
 
 const LOADS: Record<Kind, Load> = {
@@ -33,9 +34,9 @@ export async function runLoads(context: Context): Promise<void> {
 }
 
 async function repeat(context: Context, call: Load['call'], caller: number): Promise<void> {
-  const { random, stores, stopping } = context;
+  const { random, locks, stopping } = context;
   while (!stopping.aborted) {
-    await call(context, random.pick(stores), caller);
+    await call(context, random.pick(locks), caller);
     await context.pause(random.chance(0.1) ? random.int(0, 400) : random.int(2, 40));
   }
 }

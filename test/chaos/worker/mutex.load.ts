@@ -1,6 +1,6 @@
-import { type AcquireOptions, type Lease, LockLostError } from '../../../lib/core.js';
+import { type AcquireOptions, type Lease, LockLostError, type Locks } from '../../../lib/core.js';
 import { Call } from './call.js';
-import type { Context, OpenLocks } from './context.js';
+import type { Context } from './context.js';
 import { KEYS } from './keys.js';
 import { lengthOfSection, writeSection } from './section.js';
 import { takeAway } from './take-away.js';
@@ -8,22 +8,22 @@ import { chooseTerms, question, type Terms } from './terms.js';
 import { withAbort } from './with-abort.js';
 
 /** One call of a caller of mutexes: by `using`, re-entrant or not, by a bare lease, by one try, or as a part of a ring; aborted now and then. */
-export async function callMutex(context: Context, open: OpenLocks): Promise<void> {
+export async function callMutex(context: Context, locks: Locks): Promise<void> {
   const { random } = context;
-  if (random.chance(1 / 100) && open.locks.store.supports('inspect')) return takeAway(context, open);
+  if (random.chance(1 / 100) && locks.store.supports('inspect')) return takeAway(context, locks);
   const key = random.pick(KEYS.mutex);
   const terms = chooseTerms(context, key);
-  const call = new Call(context, question('mutex', [key], 'alone', terms, open));
+  const call = new Call(context, question('mutex', [key], 'alone', terms, locks));
   const way = random.pick(['using', 'using', 'using', 'bare', 'try', 'again', 'ring'] as const);
   await withAbort(context, call, terms, async (options) => {
-    if (way === 'ring' && mayRing(open, key)) return ring(context, open, call, key, options);
-    if (way === 'bare' || way === 'try') return bare(context, open, call, key, options, way);
-    await open.locks.using(
+    if (way === 'ring' && mayRing(locks, key)) return ring(context, locks, call, key, options);
+    if (way === 'bare' || way === 'try') return bare(context, locks, call, key, options, way);
+    await locks.using(
       key,
       async (lease) => {
         call.granted(lease);
         await writeSection(context, call, lease, lengthOfSection(context, terms));
-        if (way === 'again') await again(context, open, call, key, terms, lease);
+        if (way === 'again') await again(context, locks, call, key, terms, lease);
         call.releasing();
       },
       options,
@@ -32,15 +32,7 @@ export async function callMutex(context: Context, open: OpenLocks): Promise<void
   });
 }
 
-async function bare(
-  context: Context,
-  open: OpenLocks,
-  call: Call,
-  key: string,
-  options: AcquireOptions,
-  way: 'bare' | 'try',
-): Promise<void> {
-  const { locks } = open;
+async function bare(context: Context, locks: Locks, call: Call, key: string, options: AcquireOptions, way: 'bare' | 'try'): Promise<void> {
   const lease = way === 'bare' ? await locks.acquire(key, options) : await locks.tryAcquire(key, { ...options, waitTimeout: undefined });
   if (!lease) return call.ended('timeout');
   call.granted(lease);
@@ -55,12 +47,12 @@ async function bare(
 }
 
 /** Where a store has no hand-over, it is a call like others. On the other keys a lost ticket could keep the key for longer than the oracles allow for. */
-function mayRing({ locks }: OpenLocks, key: string): boolean {
+function mayRing(locks: Locks, key: string): boolean {
   return locks.store.mutex.adopt !== undefined && key.includes('quick');
 }
 
 /** Takes the key from any worker that has handed it over, else from the store, and mostly hands it over again: its worker may be killed at any time. */
-async function ring(context: Context, { locks }: OpenLocks, call: Call, key: string, options: AcquireOptions): Promise<void> {
+async function ring(context: Context, locks: Locks, call: Call, key: string, options: AcquireOptions): Promise<void> {
   const { random, resource } = context;
   const tickets = `tickets-${key}`;
   const before = await resource.lpop(tickets);
@@ -79,12 +71,12 @@ async function ring(context: Context, { locks }: OpenLocks, call: Call, key: str
 }
 
 /** The same call chain takes its own key again: one holding, and no second claim that could exclude the first. */
-async function again(context: Context, open: OpenLocks, outer: Call, key: string, terms: Terms, lease: Lease): Promise<void> {
+async function again(context: Context, locks: Locks, outer: Call, key: string, terms: Terms, lease: Lease): Promise<void> {
   const call = new Call(context, {
-    ...question('mutex', [key], 'alone', { ...terms, minHold: 0, maxHold: undefined }, open),
+    ...question('mutex', [key], 'alone', { ...terms, minHold: 0, maxHold: undefined }, locks),
     chain: outer.chain,
   });
-  await open.locks
+  await locks
     .using(
       key,
       async (inner) => {

@@ -3,13 +3,12 @@ import { breakOf } from '../breaks.js';
 import type { HistoryWriter } from '../history/writer.js';
 import type { Random } from '../random.js';
 import { stores } from '../stores.js';
-import type { OpenLocks } from './context.js';
 import type { WorkerOrder } from './order.js';
 
 const SHUTDOWN_TIMEOUT = 3_000;
 
 export interface Opened {
-  readonly stores: OpenLocks[];
+  readonly locks: Locks[];
   /** ms that closing may take */
   readonly closeBound: number;
   /** listeners that a lent client has more than before it was lent */
@@ -22,20 +21,23 @@ export interface Opened {
 export async function openStores(order: WorkerOrder, random: Random, history: HistoryWriter): Promise<Opened> {
   const { open } = await stores[order.store]!.worker();
   const broken = order.break === undefined ? undefined : breakOf(order.break);
-  const opened = Array.from({ length: random.int(1, 2) }, (_, i) => open(order.target, random.fork(i), broken?.wrapTable));
-  const all = opened.map(({ store, detail = '' }) => {
+  const opened = Array.from({ length: random.int(1, 2) }, (_, i) => {
+    const own = random.fork(i);
+    return open(order.target, { requestTimeout: own.pick([300, 600, 1_000]), random: own, breakTable: broken?.wrapTable });
+  });
+  const locks = opened.map(({ store, detail = '' }) => {
     history.write({ e: 'event', name: 'opened', key: '', detail: `${detail} with a requestTimeout of ${store.requestTimeout} ms` });
-    const locks = new Locks(broken?.wrap?.(store) ?? store, {
+    const one = new Locks(broken?.wrap?.(store) ?? store, {
       logger: { warn: () => undefined, error: (detail) => history.write({ e: 'trouble', what: 'logged', detail }) },
       shutdownTimeout: SHUTDOWN_TIMEOUT,
       localQueue: { handOvers: random.int(1, 32), time: random.pick([0, 10, 50, 200]) },
     });
-    listen(locks, history);
-    return { locks, requestTimeout: store.requestTimeout };
+    listen(one, history);
+    return one;
   });
   return {
-    stores: all,
-    closeBound: SHUTDOWN_TIMEOUT + 5 * Math.max(...all.map(({ requestTimeout }) => requestTimeout)),
+    locks,
+    closeBound: SHUTDOWN_TIMEOUT + 5 * Math.max(...locks.map(({ store }) => store.requestTimeout)),
     listeners: () => opened.flatMap(({ listeners }) => listeners?.() ?? []),
     closeLent: async () => void (await Promise.all(opened.map(async ({ closeLent }) => closeLent?.()))),
   };

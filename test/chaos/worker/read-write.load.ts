@@ -1,6 +1,6 @@
-import type { AcquireOptions, Lease, ReadWriteLock } from '../../../lib/core.js';
+import type { AcquireOptions, Lease, Locks, ReadWriteLock } from '../../../lib/core.js';
 import { Call } from './call.js';
-import type { Context, OpenLocks } from './context.js';
+import type { Context } from './context.js';
 import { KEYS } from './keys.js';
 import { hold, lengthOfSection, shareSection, writeSection } from './section.js';
 import { chooseTerms, question } from './terms.js';
@@ -10,34 +10,34 @@ import { withAbort } from './with-abort.js';
 const CROWD = 40;
 
 /** Readers, writers, and writers that go on as readers: these read under their own write lock and release that one first. */
-export async function callReadWrite(context: Context, open: OpenLocks): Promise<void> {
+export async function callReadWrite(context: Context, locks: Locks): Promise<void> {
   const { random } = context;
   const key = random.pick(KEYS.readWrite);
-  if (random.chance(1 / 50)) return crowd(context, open, key);
+  if (random.chance(1 / 50)) return crowd(context, locks, key);
   const way = random.pick(['read', 'read', 'write', 'downgrade'] as const);
   const terms = chooseTerms(context, key);
   // Where a writer goes on as a reader, the first lease must end by its release, and by nothing else.
   if (way === 'downgrade') terms.minHold = 0;
-  const lock = open.locks.readWriteLock(key, { policy: random.pick(['fair', 'fair', 'readers', 'writers']) });
-  const call = new Call(context, question('read-write', [key], way === 'read' ? 'read' : 'alone', terms, open));
+  const lock = locks.readWriteLock(key, { policy: random.pick(['fair', 'fair', 'readers', 'writers']) });
+  const call = new Call(context, question('read-write', [key], way === 'read' ? 'read' : 'alone', terms, locks));
   await withAbort(context, call, terms, (options) => {
-    if (way === 'downgrade') return downgrade(context, open, lock, call, options);
+    if (way === 'downgrade') return downgrade(context, locks, lock, call, options);
     return hold(context, way === 'read' ? lock.read : lock.write, way === 'read' ? shareSection : writeSection, call, options);
   });
 }
 
 /** So many readers of one key that its record or its set of holders gets long. Each has a lease of its own. */
-async function crowd(context: Context, open: OpenLocks, key: string): Promise<void> {
-  const { read } = open.locks.readWriteLock(key);
+async function crowd(context: Context, locks: Locks, key: string): Promise<void> {
+  const { read } = locks.readWriteLock(key);
   const reader = async (): Promise<void> => {
     const terms = chooseTerms(context, key);
-    const call = new Call(context, question('read-write', [key], 'read', terms, open));
+    const call = new Call(context, question('read-write', [key], 'read', terms, locks));
     await withAbort(context, call, terms, (options) => hold(context, read, shareSection, call, options));
   };
   await Promise.all(Array.from({ length: CROWD }, reader));
 }
 
-async function downgrade(context: Context, open: OpenLocks, lock: ReadWriteLock, writer: Call, options: AcquireOptions): Promise<void> {
+async function downgrade(context: Context, locks: Locks, lock: ReadWriteLock, writer: Call, options: AcquireOptions): Promise<void> {
   const [key] = writer.keys as [string];
   const length = lengthOfSection(context, options);
   const terms = {
@@ -52,7 +52,7 @@ async function downgrade(context: Context, open: OpenLocks, lock: ReadWriteLock,
   let reader: Call | undefined;
   let reading: Lease | undefined;
   const read = async (): Promise<void> => {
-    reader = new Call(context, { ...question('read-write', [key], 'read', terms, open), chain: writer.chain });
+    reader = new Call(context, { ...question('read-write', [key], 'read', terms, locks), chain: writer.chain });
     try {
       reading = await lock.read.acquire(terms);
       reader.granted(reading);

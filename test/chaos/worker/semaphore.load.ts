@@ -1,5 +1,6 @@
+import type { Locks } from '../../../lib/core.js';
 import { Call } from './call.js';
-import type { Context, OpenLocks } from './context.js';
+import type { Context } from './context.js';
 import { hold, shareSection } from './section.js';
 import { chooseTerms, question } from './terms.js';
 import { withAbort } from './with-abort.js';
@@ -8,15 +9,13 @@ import { withAbort } from './with-abort.js';
 const KEYS = { 'sem-quick': [3], 'sem-slow': [2, 4, 5] };
 
 /** Takes some permits of a semaphore. */
-export async function callSemaphore(context: Context, open: OpenLocks): Promise<void> {
+export async function callSemaphore(context: Context, locks: Locks): Promise<void> {
   const { random } = context;
   const key = random.pick(Object.keys(KEYS) as (keyof typeof KEYS)[]);
   const permits = random.pick(KEYS[key]);
   const count = random.int(1, Math.min(permits, 3));
   const terms = chooseTerms(context, key);
-  const asked = { ...question('semaphore', [key], 'permits', terms, open), count, permits: Math.max(...KEYS[key]) };
+  const asked = { ...question('semaphore', [key], 'permits', terms, locks), count, permits: Math.max(...KEYS[key]) };
   const call = new Call(context, asked);
-  await withAbort(context, call, terms, (options) =>
-    hold(context, open.locks.semaphore(key, { permits, count }), shareSection, call, options),
-  );
+  await withAbort(context, call, terms, (options) => hold(context, locks.semaphore(key, { permits, count }), shareSection, call, options));
 }

@@ -1,5 +1,6 @@
+import type { Locks } from '../../../lib/core.js';
 import { describe, outcomeOf } from './outcome.js';
-import type { Context, OpenLocks } from './context.js';
+import type { Context } from './context.js';
 import { KEYS } from './keys.js';
 
 /** Those whose leases are short: for longer than the longest of them, a key that was taken by force is not given to anybody. */
@@ -10,7 +11,7 @@ const KEEP_FOR = 1_000;
  * An operator takes a key away. Its holder is asked first, or may go on for as long as its lease lasts, in which nobody else gets the key: so no operator
  * frees one that is kept.
  */
-export async function takeAway({ random, history, nextId }: Context, { locks }: OpenLocks): Promise<void> {
+export async function takeAway({ random, history, nextId }: Context, locks: Locks): Promise<void> {
   const key = random.pick(SHORT);
   const id = nextId();
   const grace = random.pick([0, 50, 300]);

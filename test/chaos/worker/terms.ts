@@ -1,6 +1,6 @@
-import type { AcquireOptions } from '../../../lib/core.js';
+import type { AcquireOptions, Locks } from '../../../lib/core.js';
 import type { Question } from './call.js';
-import type { Context, OpenLocks } from './context.js';
+import type { Context } from './context.js';
 
 /** Lease lengths by the key's ending, so that one knows how long a dead holder may keep a key. */
 const KEY_TIMEOUTS = { quick: [200, 300, 500, 800], slow: [1_000, 2_000, 3_000, 5_000], mixed: [300, 1_000, 2_500] };
@@ -30,9 +30,9 @@ export function question(
   keys: string[],
   mode: Question['mode'],
   terms: Omit<Terms, 'renew'>,
-  open: OpenLocks,
+  locks: Locks,
 ): Question {
   const { keyTimeout, retryInterval, waitTimeout, fair, minHold, maxHold = null } = terms;
   const patience = waitTimeout === Infinity ? null : waitTimeout;
-  return { kind, keys, mode, patience, requestTimeout: open.requestTimeout, keyTimeout, retryInterval, fair, minHold, maxHold };
+  return { kind, keys, mode, patience, requestTimeout: locks.store.requestTimeout, keyTimeout, retryInterval, fair, minHold, maxHold };
 }

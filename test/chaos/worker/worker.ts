@@ -28,7 +28,7 @@ process.on('message', (message: ToWorker) => {
 await resource.ping();
 const before = resources();
 const opened = await openStores(order, random.fork('stores'), history);
-const context = new Context(order, random.fork('load'), history, opened.stores, resource, new FencedCounter(resource), stopping.signal);
+const context = new Context(order, random.fork('load'), history, opened.locks, resource, new FencedCounter(resource), stopping.signal);
 
 const running = runLoads(context);
 process.send?.({ type: 'ready' });
@@ -43,7 +43,7 @@ async function stop(): Promise<void> {
   // Half of the workers let their callers end first, the others close under them.
   if (random.fork('stop').chance(0.5)) await Promise.race([running, context.pause(1_500)]);
   history.write({ e: 'closing', bound: opened.closeBound });
-  await Promise.all(opened.stores.map(({ locks }) => locks.close()));
+  await Promise.all(opened.locks.map((locks) => locks.close()));
   history.write({ e: 'closed' });
   await running;
   const listeners = opened.listeners();

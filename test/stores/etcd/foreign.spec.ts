@@ -142,51 +142,49 @@ it('a page in the place of a token is asked for again', async () => {
   expect(tokens).toEqual(['right']);
 });
 
-describe('a reply of which something between has cut a part', () => {
-  const look: CasChange = { key: 'order:42', expected: 'look', text: '', messages: [] };
-  const write: CasChange = { ...look, expected: { version: '5' } };
-  const exchanged = (table: EtcdTable, ...changes: CasChange[]): Promise<unknown> => Promise.all(table.exchange(changes));
-  const asks = {
-    look: (table) => exchanged(table, look),
-    looks: (table) => exchanged(table, look, { ...look }),
-    touch: (table) => exchanged(table, { ...look, expected: 'touch' }),
-    write: (table) => exchanged(table, write),
-    writes: (table) => exchanged(table, write, { ...write }),
-    keys: (table) => table.keys('').next(),
-    sweep: (table) => table.sweep(9, () => false),
-    count: (table) => table.count(),
-  } satisfies Record<string, (table: EtcdTable) => Promise<unknown>>;
+const look: CasChange = { key: 'order:42', expected: 'look', text: '', messages: [] };
+const write: CasChange = { ...look, expected: { version: '5' } };
+const exchanged = (table: EtcdTable, ...changes: CasChange[]): Promise<unknown> => Promise.all(table.exchange(changes));
+const asks = {
+  look: (table) => exchanged(table, look),
+  looks: (table) => exchanged(table, look, { ...look }),
+  touch: (table) => exchanged(table, { ...look, expected: 'touch' }),
+  write: (table) => exchanged(table, write),
+  writes: (table) => exchanged(table, write, { ...write }),
+  keys: (table) => table.keys('').next(),
+  sweep: (table) => table.sweep(9, () => false),
+  count: (table) => table.count(),
+} satisfies Record<string, (table: EtcdTable) => Promise<unknown>>;
 
-  const header = { cluster_id: '1' };
-  const row = { key: 'eA==', value: 'eA==', mod_revision: '7' };
-  const range = (kvs?: unknown): object => ({ response_range: { ...gateway, kvs } });
-  it.each<[keyof typeof asks, object]>([
-    ['look', {}],
-    ['look', { responses: [] }],
-    ['look', { responses: [{}] }],
-    ['look', { responses: [{ response_range: null }] }],
-    ['look', { responses: [range([{ ...row, mod_revision: undefined }])] }],
-    ['look', { responses: [range([{ ...row, value: 5 }])] }],
-    ['look', { header, responses: [range()] }],
-    ['look', { header: { revision: '7' }, responses: [range()] }],
-    ['looks', { responses: [range()] }],
-    ['touch', { succeeded: true }],
-    ['write', {}],
-    ['write', { responses: [{ response_put: {} }] }],
-    ['write', { header, succeeded: true }],
-    ['writes', { succeeded: true }],
-    ['writes', { succeeded: true, responses: [{}, {}] }],
-    ['keys', { kvs: 5 }],
-    ['keys', { kvs: [null] }],
-    ['keys', { kvs: [{ ...row, key: undefined }] }],
-    ['sweep', { kvs: [{ ...row, mod_revision: undefined }] }],
-    ['count', { header }],
-  ])('is a passing error, and leaves open what was done: %s, %j', async (asked, reply) => {
-    const url = await answering((socket) => socket.end(page(200, JSON.stringify({ ...gateway, ...reply }))));
-    const error = await rejection(asks[asked](new EtcdTable(clientOf(url), 'test/')));
-    expect(error).toBeInstanceOf(StoreError);
-    expect(error).toMatchObject({ transient: true, isRefusal: false, isUnsent: false });
-  });
+const header = { cluster_id: '1' };
+const row = { key: 'eA==', value: 'eA==', mod_revision: '7' };
+const range = (kvs?: unknown): object => ({ response_range: { ...gateway, kvs } });
+it.each<[keyof typeof asks, object]>([
+  ['look', {}],
+  ['look', { responses: [] }],
+  ['look', { responses: [{}] }],
+  ['look', { responses: [{ response_range: null }] }],
+  ['look', { responses: [range([{ ...row, mod_revision: undefined }])] }],
+  ['look', { responses: [range([{ ...row, value: 5 }])] }],
+  ['look', { header, responses: [range()] }],
+  ['look', { header: { revision: '7' }, responses: [range()] }],
+  ['looks', { responses: [range()] }],
+  ['touch', { succeeded: true }],
+  ['write', {}],
+  ['write', { responses: [{ response_put: {} }] }],
+  ['write', { header, succeeded: true }],
+  ['writes', { succeeded: true }],
+  ['writes', { succeeded: true, responses: [{}, {}] }],
+  ['keys', { kvs: 5 }],
+  ['keys', { kvs: [null] }],
+  ['keys', { kvs: [{ ...row, key: undefined }] }],
+  ['sweep', { kvs: [{ ...row, mod_revision: undefined }] }],
+  ['count', { header }],
+])('a reply of which something between has cut a part is a passing error, and leaves open what was done: %s, %j', async (asked, reply) => {
+  const url = await answering((socket) => socket.end(page(200, JSON.stringify({ ...gateway, ...reply }))));
+  const error = await rejection(asks[asked](new EtcdTable(clientOf(url), 'test/')));
+  expect(error).toBeInstanceOf(StoreError);
+  expect(error).toMatchObject({ transient: true, isRefusal: false, isUnsent: false });
 });
 
 describe('a refusal of etcd', () => {

@@ -12,23 +12,21 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 
-describe('the options', () => {
-  it.each([
-    [{ endpoints: [] }, 'an array of URLs'],
-    [{ endpoints: ['etcd-1:2379'] }, 'an endpoint must be a URL such as http://etcd-1:2379'],
-    [{ endpoints: ['http://shop:secret@etcd-1:2379'] }, 'A user goes into "auth"'],
-    [{ endpoints: ['https://etcd-1', 'https://etcd-2/etcd'] }, 'an endpoint must be a URL such as'],
-    [{ endpoints: ['https://etcd-1', 'https://etcd-2/?secret'] }, 'an endpoint must be a URL such as'],
-    [{ endpoints: ['https://etcd-1', 'https://etcd-2/#secret'] }, 'an endpoint must be a URL such as'],
-    [{ endpoints: ['http://etcd-1:2379'], tls: {} }, '"tls" is for https:// endpoints'],
-    [{ endpoints: ['http://etcd-1:2379'], auth: { username: 'shop' } }, '"password" must be a string'],
-    [{ endpoints: ['http://etcd-1:2379'], auth: { username: 'shop', password: 271828 } }, '"password" must be a string, not this number'],
-    [{ endpoints: ['http://etcd-1:2379'], prefix: '' }, '"prefix"'],
-  ])('%j: %s', (options, message) => {
-    expect(() => etcdStore(options as never)).toThrow(LockConfigError);
-    expect(() => etcdStore(options as never)).toThrow(message);
-    expect(() => etcdStore(options as never)).not.toThrow('secret');
-  });
+it.each([
+  [{ endpoints: [] }, 'an array of URLs'],
+  [{ endpoints: ['etcd-1:2379'] }, 'an endpoint must be a URL such as http://etcd-1:2379'],
+  [{ endpoints: ['http://shop:secret@etcd-1:2379'] }, 'A user goes into "auth"'],
+  [{ endpoints: ['https://etcd-1', 'https://etcd-2/etcd'] }, 'an endpoint must be a URL such as'],
+  [{ endpoints: ['https://etcd-1', 'https://etcd-2/?secret'] }, 'an endpoint must be a URL such as'],
+  [{ endpoints: ['https://etcd-1', 'https://etcd-2/#secret'] }, 'an endpoint must be a URL such as'],
+  [{ endpoints: ['http://etcd-1:2379'], tls: {} }, '"tls" is for https:// endpoints'],
+  [{ endpoints: ['http://etcd-1:2379'], auth: { username: 'shop' } }, '"password" must be a string'],
+  [{ endpoints: ['http://etcd-1:2379'], auth: { username: 'shop', password: 271828 } }, '"password" must be a string, not this number'],
+  [{ endpoints: ['http://etcd-1:2379'], prefix: '' }, '"prefix"'],
+])('the options %j: %s', (options, message) => {
+  expect(() => etcdStore(options as never)).toThrow(LockConfigError);
+  expect(() => etcdStore(options as never)).toThrow(message);
+  expect(() => etcdStore(options as never)).not.toThrow('secret');
 });
 
 it('an endpoint that does not listen is passed over, so that the first request goes to the next one', async () => {

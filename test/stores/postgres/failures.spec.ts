@@ -105,30 +105,28 @@ describe('behind a pooler that lends connections for a transaction', () => {
   });
 });
 
-describe('a standby', () => {
-  let standby: PostgresServer;
-  beforeAll(async () => {
-    standby = await own.server.standby();
-  });
-  afterAll(() => standby.stop());
+let standby: PostgresServer;
+beforeAll(async () => {
+  standby = await own.server.standby();
+});
+afterAll(() => standby.stop());
 
-  it('is an outage, for nothing is written there; waiters poll, with one warning, until it is promoted', async () => {
-    const table = setting.open({ url: standby.url });
-    expect(await refusalOf(exchange(table, {}))).toMatchObject({
-      transient: true,
-      isRefusal: true,
-      message: expect.stringMatching(/(read-only|recovery).+primary/),
-    });
-    const warnings: string[] = [];
-    await table.wakeUps!.open((message) => warnings.push(message));
-    expect(table.wakeUps!.isOpen).toBe(false);
-    expect(table.wakeUps!.state).toBe('interrupted');
-    const role = (await table.doctor.checks('')).find(({ id }) => id === 'role');
-    expect(role).toMatchObject({ state: 'bad', advice: expect.stringMatching(/standby/) });
-    await eventually(() => expect(standby.log().match(/LISTEN/g)!.length).toBeGreaterThanOrEqual(2));
-    await standby.promote();
-    expect(await exchange(table, changeOf({}))).toMatchObject({ written: true });
-    await eventually(() => expect(table.wakeUps!.isOpen).toBe(true));
-    expect(warnings).toEqual([expect.stringMatching(/^Postgres waiters cannot be woken and poll instead: .*recovery/)]);
+it('a standby is an outage, for nothing is written there; waiters poll, with one warning, until it is promoted', async () => {
+  const table = setting.open({ url: standby.url });
+  expect(await refusalOf(exchange(table, {}))).toMatchObject({
+    transient: true,
+    isRefusal: true,
+    message: expect.stringMatching(/(read-only|recovery).+primary/),
   });
+  const warnings: string[] = [];
+  await table.wakeUps!.open((message) => warnings.push(message));
+  expect(table.wakeUps!.isOpen).toBe(false);
+  expect(table.wakeUps!.state).toBe('interrupted');
+  const role = (await table.doctor.checks('')).find(({ id }) => id === 'role');
+  expect(role).toMatchObject({ state: 'bad', advice: expect.stringMatching(/standby/) });
+  await eventually(() => expect(standby.log().match(/LISTEN/g)!.length).toBeGreaterThanOrEqual(2));
+  await standby.promote();
+  expect(await exchange(table, changeOf({}))).toMatchObject({ written: true });
+  await eventually(() => expect(table.wakeUps!.isOpen).toBe(true));
+  expect(warnings).toEqual([expect.stringMatching(/^Postgres waiters cannot be woken and poll instead: .*recovery/)]);
 });

@@ -19,24 +19,22 @@ const { setting, listening } = own;
 const listeners = () =>
   setting.sql(`SELECT pid, state, query FROM pg_stat_activity WHERE query LIKE 'LISTEN%' AND pid <> pg_backend_pid()`);
 
-describe('a connection', () => {
-  it.each(['reset', 'silence'] as const)('that loses a reply (%s) leaves the outcome open, and is replaced', async (then) => {
-    const table = setting.open({ url: own.url, requestTimeout: 2_000 });
-    const key = newKey();
-    const { version } = await exchange(table, { key, record: 'one' });
-    for (const [change, record] of [
-      [{ key, expected: version, record: 'two' }, 'two'],
-      [{ key: `${key}:new`, record: 'new' }, 'new'],
-    ] as const) {
-      const loss = own.proxy.dropReplyTo(change.key, { then });
-      const error = await refusalOf(exchange(table, change));
-      expect(error).toMatchObject({ name: 'StoreError', transient: true, isUnsent: false });
-      expect(loss.lost).toBe(1);
-      expect(await exchange(table, { key: change.key, expected: undefined })).toMatchObject({ record });
-    }
-    // The one that is silent is closed.
-    await eventually(() => expect(own.proxy.connections).toBe(1));
-  });
+it.each(['reset', 'silence'] as const)('a connection that loses a reply (%s) leaves the outcome open, and is replaced', async (then) => {
+  const table = setting.open({ url: own.url, requestTimeout: 2_000 });
+  const key = newKey();
+  const { version } = await exchange(table, { key, record: 'one' });
+  for (const [change, record] of [
+    [{ key, expected: version, record: 'two' }, 'two'],
+    [{ key: `${key}:new`, record: 'new' }, 'new'],
+  ] as const) {
+    const loss = own.proxy.dropReplyTo(change.key, { then });
+    const error = await refusalOf(exchange(table, change));
+    expect(error).toMatchObject({ name: 'StoreError', transient: true, isUnsent: false });
+    expect(loss.lost).toBe(1);
+    expect(await exchange(table, { key: change.key, expected: undefined })).toMatchObject({ record });
+  }
+  // The one that is silent is closed.
+  await eventually(() => expect(own.proxy.connections).toBe(1));
 });
 
 it('a store connects to nothing before the first request', async () => {

@@ -80,25 +80,23 @@ describe.each(['killed', 'silent'])('a member that is %s', (how) => {
   });
 });
 
-describe('a majority of the servers', () => {
-  it('that is away is a QuorumError, which says of each server why, and passes', async () => {
-    const locks = setting.open();
-    const key = setting.newKey();
-    const away = setting.servers.slice(0, 3);
-    await locks.using(setting.newKey(), () => undefined);
-    await Promise.all(away.map((server) => server.kill()));
-    const error = await rejection(locks.acquire(key, { ...long, waitTimeout: 0 }));
-    expect(error).toBeInstanceOf(QuorumError);
-    expect(error).toMatchObject({ transient: true, key });
-    const { votes } = error as QuorumError;
-    expect(votes).toHaveLength(5);
-    expect(votes.slice(3)).toEqual(['granted', 'granted']);
-    for (const vote of votes.slice(0, 3)) expect(vote).toBeInstanceOf(StoreError);
-    // The votes of the others were given back.
-    const waiting = locks.acquire(key, { ...long, retryInterval: 100 });
-    await Promise.all(away.map((server) => server.restart()));
-    await (await waiting).release();
-  });
+it('a majority of the servers that is away is a QuorumError, which says of each server why, and passes', async () => {
+  const locks = setting.open();
+  const key = setting.newKey();
+  const away = setting.servers.slice(0, 3);
+  await locks.using(setting.newKey(), () => undefined);
+  await Promise.all(away.map((server) => server.kill()));
+  const error = await rejection(locks.acquire(key, { ...long, waitTimeout: 0 }));
+  expect(error).toBeInstanceOf(QuorumError);
+  expect(error).toMatchObject({ transient: true, key });
+  const { votes } = error as QuorumError;
+  expect(votes).toHaveLength(5);
+  expect(votes.slice(3)).toEqual(['granted', 'granted']);
+  for (const vote of votes.slice(0, 3)) expect(vote).toBeInstanceOf(StoreError);
+  // The votes of the others were given back.
+  const waiting = locks.acquire(key, { ...long, retryInterval: 100 });
+  await Promise.all(away.map((server) => server.restart()));
+  await (await waiting).release();
 });
 
 describe('a member remembers', () => {

@@ -1,7 +1,7 @@
 import { MUTEX, SEMAPHORE_OF_ONE, WRITE_LOCK } from '../../contract/kinds.js';
 import { eventually } from '../../support/eventually.js';
 import { useCluster } from './cluster.setting.js';
-import { expectWoken, lockers, entriesOf, queued, woken, wokenChild } from './waiting.js';
+import { lockers, entriesOf, queued, woken, wokenChild } from './waiting.js';
 
 /** Each of them is offered the key for a second. */
 const CROWD = 2;
@@ -33,19 +33,6 @@ describe('waiters on a Cluster', () => {
       expect(order).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8]);
       expect(await setting.redis.exists(key, `{${key}}:queue`)).toBe(0);
     }
-  });
-
-  it('of a latch are woken by its end (G8)', async () => {
-    const [mine, theirs] = [on.locks(), on.locks()];
-    await expectWoken(setting, mine, theirs, 'order:42');
-    const latch = mine.countDownLatch('done');
-    await latch.trySetCount(1);
-    const waiting = theirs.countDownLatch('done').await({ waitTimeout: Infinity, retryInterval: woken.retryInterval });
-    await eventually(async () =>
-      expect(Object.keys(await setting.redis.hgetall('done'))).toContainEqual(expect.stringMatching(/^waiter:/)),
-    );
-    await latch.countDown();
-    await waiting;
   });
 
   it(`behind ${CROWD} fair ones of another process wait for the offers to that one if it was killed (G8)`, async () => {

@@ -3,16 +3,8 @@ import type { Locks, LocksOptions } from 'nestjs-distributed-lock/core';
 import { startCluster, type ClusterNode, type RedisCluster, type StartClusterOptions } from '../../support/redis-cluster.js';
 import type { RedisServer } from '../../support/redis-server.js';
 import { sharedCluster } from '../../support/shared-cluster.js';
-import { useRedis, type Setting, type StoreOptions } from './setting.js';
-import { INBOXES } from './waiting.js';
-
-/** Long enough for a machine that is busy with other things. */
-const calm = { requestTimeout: 5_000 };
-
-/** Milliseconds for which a client that is closed may keep its process alive. */
-const redisOptions = { disconnectTimeout: 100 };
-
-export type ClusterStoreOptions = StoreOptions & { clusterOptions?: ClusterOptions };
+import { REQUEST_TIMEOUT, useRedis, type Setting, type StoreOptions } from './setting.js';
+import { INBOXES, scriptCalls } from './waiting.js';
 
 /** A Cluster for all tests of a file, empty before each. */
 export interface ClusterSetting<Node extends ClusterNode = ClusterNode> {
@@ -23,7 +15,7 @@ export interface ClusterSetting<Node extends ClusterNode = ClusterNode> {
   readonly where: { cluster: { host: string; port: number }[] };
   /** one key at each master */
   keys(): string[];
-  locks(options?: ClusterStoreOptions, locksOptions?: LocksOptions): Locks;
+  locks(options?: StoreOptions & { clusterOptions?: ClusterOptions }, locksOptions?: LocksOptions): Locks;
   /** Asks each of these nodes; all masters where none are named. */
   each<T>(ask: (client: ReturnType<Node['client']>, node: Node) => Promise<T>, nodes?: readonly Node[]): Promise<T[]>;
   /** how often scripts were asked for, at all masters */
@@ -45,7 +37,8 @@ function useClusterOf<Node extends ClusterNode>(start: () => Promise<RedisCluste
 
   beforeAll(async () => {
     cluster = await start();
-    redis = new Cluster(cluster.addresses, { redisOptions });
+    // For so long a client that is closed may keep its process alive.
+    redis = new Cluster(cluster.addresses, { redisOptions: { disconnectTimeout: 100 } });
     redis.on('error', () => undefined);
     await redis.ping();
   });
@@ -65,7 +58,7 @@ function useClusterOf<Node extends ClusterNode>(start: () => Promise<RedisCluste
       return { cluster: cluster.addresses };
     },
     keys: () => cluster.masters.map((node) => cluster.keysOn(node, 1)[0]!),
-    locks: (store, options) => own.locks({ ...calm, cluster: cluster.addresses, ...store }, options),
+    locks: (store, options) => own.locks({ requestTimeout: REQUEST_TIMEOUT, cluster: cluster.addresses, ...store }, options),
     each: (ask, nodes = cluster.masters) =>
       Promise.all(
         nodes.map(async (node) => {
@@ -74,8 +67,8 @@ function useClusterOf<Node extends ClusterNode>(start: () => Promise<RedisCluste
         }),
       ),
     async scriptCalls() {
-      const all = await on.each((client) => client.info('commandstats'));
-      return all.reduce((sum, stats) => sum + Number(/^cmdstat_evalsha:calls=(\d+)/m.exec(stats)?.[1] ?? 0), 0);
+      const all = await on.each((client) => scriptCalls({ redis: client }));
+      return all.reduce((sum, calls) => sum + calls);
     },
     async listeners(nodes = cluster.nodes) {
       const all = await on.each(async (client, node) => {

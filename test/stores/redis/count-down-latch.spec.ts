@@ -1,11 +1,10 @@
 import { LockAbortedError, LockLostError, StoreError } from 'nestjs-distributed-lock/core';
-import { createHash } from 'node:crypto';
 import { rejection } from '../../support/rejection.js';
 import { eventually } from '../../support/eventually.js';
 import { startRedis, type RedisServer } from '../../support/redis-server.js';
 import type { LatchArgs } from './latch.child.js';
-import { latchScripts, useRedis } from './setting.js';
-import { killSubscribers } from './waiting.js';
+import { latchScripts, sha1, useRedis } from './setting.js';
+import { breakInboxesAround, killSubscribers } from './waiting.js';
 
 const KEY = 'imports';
 const HOUR = 3_600_000;
@@ -17,22 +16,14 @@ const waitersOf = async (key: string, redis = setting.redis) => (await redis.hke
 /** So many have noted at the server that they wait. */
 const noted = (key: string, count: number, redis = setting.redis): Promise<boolean> =>
   eventually(async () => (await waitersOf(key, redis)).length === count, { every: 5 });
-/** The name by which the server knows a script. */
-const shaOf = (verb: keyof typeof latchScripts): string => createHash('sha1').update(latchScripts[verb]).digest('hex');
 
 it('a wake-up that is lost because the inbox breaks with the last count wakes all the same (G8)', async () => {
-  const kill = () => killSubscribers(setting);
-  const orders: ((count: () => Promise<number>) => Promise<unknown>)[] = [
-    (count) => kill().then(count),
-    (count) => Promise.all([kill(), count()]),
-    (count) => Promise.all([count(), kill()]),
-  ];
   for (let round = 0; round < 9; round++) {
     const latch = setting.own().countDownLatch(KEY);
     expect(await latch.trySetCount(1)).toBe(true);
     const waiting = setting.own().countDownLatch(KEY).await(woken);
     await noted(KEY, 1);
-    await orders[round % 3]!(() => latch.countDown());
+    await breakInboxesAround(setting, round, () => latch.countDown());
     await waiting;
   }
 });
@@ -49,7 +40,7 @@ describe('a request for a latch that is done, while its reply is lost', () => {
     const locks = setting.own(proxy.connection, { requestTimeout: 2_000 });
     const latch = locks.countDownLatch(KEY);
     expect(await latch.getCount()).toBe(0);
-    const losses = (['trySetCount', 'countDown', 'look'] as const).map((verb) => proxy.dropReplyTo(shaOf(verb), { then }));
+    const losses = (['trySetCount', 'countDown', 'look'] as const).map((verb) => proxy.dropReplyTo(sha1(latchScripts[verb]), { then }));
     expect(await latch.trySetCount(3, patient)).toBe(true);
     expect(await latch.countDown(patient)).toBe(2);
     expect(await latch.getCount(patient)).toBe(2);
@@ -65,7 +56,7 @@ describe('a request for a latch that is done, while its reply is lost', () => {
     const caller = new AbortController();
     const waiting = rejection(locks.countDownLatch(KEY).await({ ...woken, signal: caller.signal }));
     await noted(KEY, 1);
-    const loss = proxy.dropReplyTo(shaOf('look'), { then: 'silence' });
+    const loss = proxy.dropReplyTo(sha1(latchScripts.look), { then: 'silence' });
     await killSubscribers(setting);
     await eventually(() => loss.lost === 1);
     caller.abort();

@@ -4,6 +4,7 @@ import { Redis as Five } from 'ioredis-v5';
 import { createClient } from 'redis';
 import { type Locks, StoreError } from 'nestjs-distributed-lock/core';
 import type { RedisStoreOptions } from 'nestjs-distributed-lock/redis';
+import { rejection } from '../../support/rejection.js';
 import { useRedis } from './setting.js';
 
 const setting = useRedis({ port: 'free' });
@@ -56,10 +57,7 @@ it.each(arrangements)(
     ];
     for (let round = 0; round < 2; round++) {
       for (const call of calls) {
-        const error = await call().then(
-          () => 'granted',
-          (reason: unknown) => reason,
-        );
+        const error = await rejection(call());
         expect(error).toBeInstanceOf(StoreError);
         expect(error).toMatchObject({
           transient: false,

@@ -68,20 +68,14 @@ describe('the fencing tokens of a key', () => {
     expect(await Promise.all(leases.map((lease) => lease.release()))).toEqual([true, true, true]);
   });
 
-  it('outlast a lease that is longer than fenceTimeout, also with a short one beside it (G2)', async () => {
-    const pool = setting.own(undefined, { fenceTimeout: 100 }).semaphore(KEY, { permits: 2 });
-    const long = await pool.acquire({ keyTimeout: 600_000, reentrant: false });
-    await (await pool.acquire({ keyTimeout: SHORT_LEASE, reentrant: false })).release();
+  it('outlast a lease that is longer than fenceTimeout, also when a shorter one beside it is acquired or renewed (G2)', async () => {
+    const take = (keyTimeout: number) =>
+      setting.own(undefined, { fenceTimeout: 100 }).semaphore(KEY, { permits: 3 }).acquire({ keyTimeout });
+    const [renewed, long, short] = [await take(5_000), await take(600_000), await take(SHORT_LEASE)];
     expect(await setting.redis.pttl(FENCE)).toBeGreaterThan(300_000);
-    await long.release();
-  });
-
-  it('have their end moved later by a renewal, never nearer (G2)', async () => {
-    const pool = () => setting.own(undefined, { fenceTimeout: 5_000 }).semaphore(KEY, { permits: 2 });
-    const renewed = await pool().acquire({ keyTimeout: 5_000 });
-    const long = await pool().acquire({ keyTimeout: 600_000 });
     await renewed.renew();
     expect(await setting.redis.pttl(FENCE)).toBeGreaterThan(300_000);
+    await short.release();
     expect(await Promise.all([renewed.release(), long.release()])).toEqual([true, true]);
   });
 

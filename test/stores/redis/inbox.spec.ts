@@ -7,7 +7,7 @@ import { eventually, staysTrue } from '../../support/eventually.js';
 import { startRedis, type RedisServer } from '../../support/redis-server.js';
 import type { RedisWakeUps } from '../../../lib/stores/redis/waiting/redis.wakeups.js';
 import { clientOf, useRedis } from './setting.js';
-import { expectExclusion, expectWoken, inboxIn, inboxes, entriesOf, queued, scriptCalls, woken } from './waiting.js';
+import { expectExclusion, expectWoken, inboxIn, inboxes, entriesOf, queued, scriptCalls, waiterFor, woken } from './waiting.js';
 
 const KEY = 'order:42';
 const fair = { ...woken, fair: true };
@@ -26,12 +26,10 @@ const isHeard = async (inbox: string): Promise<boolean> => ((await setting.redis
 
 /** Its waiters poll, after one warning. */
 async function expectPolling(locks: Locks, logger: ReturnType<typeof mockLogger>, why: RegExp): Promise<void> {
-  const holder = await setting.own().acquire(KEY, woken);
-  const waiting = locks.acquire(KEY, { ...woken, retryInterval: 300 });
+  const passOn = await waiterFor(setting, KEY, locks, { ...woken, retryInterval: 300 });
   await eventually(() => expect(logger.warn).toHaveBeenCalled());
   expect(inboxOf(locks).isOpen).toBe(false);
-  await holder.release();
-  await (await waiting).release();
+  await passOn();
   await expectExclusion([locks, setting.own()]);
   expect(logger.warn.mock.calls).toEqual([[expect.stringMatching(why)]]);
   expect(logger.error).not.toHaveBeenCalled();
@@ -43,14 +41,12 @@ describe('an inbox', () => {
     const locks = setting.overIoredis({ options: setting.server.connection });
     await expectWoken(setting, setting.own(), locks, 'other');
     const broken = inboxOf(locks).connection.client.stream;
-    const holder = await setting.own().acquire(KEY, woken);
-    const waiting = locks.acquire(KEY, { ...woken, retryInterval: 50 });
+    const passOn = await waiterFor(setting, KEY, locks, { ...woken, retryInterval: 50 });
     await queued(setting, KEY, 1);
     // The server still counts it as a listener, and nothing is read there.
     broken.pause();
     await eventually(() => inboxOf(locks).connection.client.stream !== broken && inboxOf(locks).isOpen);
-    await holder.release();
-    await (await waiting).release();
+    await passOn();
     await expectWoken(setting, setting.own(), locks, KEY);
   });
 
@@ -64,11 +60,9 @@ describe('an inbox', () => {
       // As after a failover: connected, and to a server that sends nothing.
       await connection.client.unsubscribe(inbox);
       expect(await inboxes(setting)).not.toContain(inbox);
-      const holder = await setting.own().acquire(KEY, woken);
-      const waiting = locks.acquire(KEY, { ...woken, retryInterval: 20 });
+      const passOn = await waiterFor(setting, KEY, locks, { ...woken, retryInterval: 20 });
       await eventually(() => isHeard(inbox));
-      await holder.release();
-      await (await waiting).release();
+      await passOn();
     },
   );
 
@@ -78,11 +72,9 @@ describe('an inbox', () => {
     for (const each of [one, locks]) await each.using(KEY, () => undefined);
     setting.finally(() => setting.redis.config('SET', 'maxclients', 1_000));
     await setting.redis.config('SET', 'maxclients', 1);
-    const holder = await one.acquire(KEY, woken);
-    const waiting = locks.acquire(KEY, { ...woken, retryInterval: 300 });
+    const passOn = await waiterFor(setting, KEY, locks, { ...woken, retryInterval: 300 }, one);
     await eventually(() => expect(logger.warn.mock.calls).toEqual([[expect.stringMatching(/cannot be woken and poll/)]]));
-    await holder.release();
-    await (await waiting).release();
+    await passOn();
     await setting.redis.config('SET', 'maxclients', 1_000);
     await eventually(() => inboxOf(locks).isOpen);
     expect(logger.warn).toHaveBeenCalledTimes(1);
@@ -109,15 +101,13 @@ describe('an inbox', () => {
     it('where nothing arrives has its waiters poll, with one warning, and is opened when messages arrive (G8)', async () => {
       const { locks, logger, where } = misled();
       await expectPolling(locks, logger, /poll.*do not arrive/s);
-      const holder = await setting.own().acquire(KEY, woken);
-      const waiting = locks.acquire(KEY, woken);
+      const passOn = await waiterFor(setting, KEY, locks);
       await queued(setting, KEY, 1);
       expect(inboxOf(locks).isOpen).toBe(false);
       where.port = setting.server.port;
       await eventually(() => inboxOf(locks).isOpen);
       await eventually(async () => expect((await entriesOf(setting, KEY))[0]).toContain(inboxOf(locks).inbox));
-      await holder.release();
-      await (await waiting).release();
+      await passOn();
       expect(logger.warn).toHaveBeenCalledTimes(1);
     });
 

@@ -4,7 +4,7 @@ import { eventually } from '../../support/eventually.js';
 import { read } from '../../support/markdown.js';
 import type { InspectArgs, InspectMessage } from './inspect.child.js';
 import { endOf, refusedBy, useRedis } from './setting.js';
-import { woken } from './waiting.js';
+import { waiterFor, woken } from './waiting.js';
 
 const KEY = 'order:42';
 const reason = 'stuck import';
@@ -85,16 +85,14 @@ describe('inspect on Redis', () => {
 
   it('shows which waiters are gone', async () => {
     const locks = setting.own();
-    const lease = await locks.acquire(KEY, woken);
     const proxy = await setting.proxy();
-    const waiting = setting.own(proxy.connection).acquire(KEY, woken);
+    const passOn = await waiterFor(setting, KEY, setting.own(proxy.connection), woken, locks);
     await eventually(async () => (await locks.inspect(KEY)).waiters[0]?.isHeard === true);
     proxy.refuse();
     proxy.cut();
     await eventually(async () => (await locks.inspect(KEY)).waiters[0]?.isHeard === false);
     await proxy.heal();
-    await lease.release();
-    await (await waiting).release();
+    await passOn();
   });
 
   it('receives nothing of another database or keyPrefix', async () => {

@@ -1,14 +1,8 @@
 import { CALLERS, type LeaseStep } from './model.steps.js';
 import type { Caller } from './queue.model.js';
-import { ScriptPlay, type Model, type Parts } from './script.play.js';
-
-interface LeaseModel extends Model {
-  release(key: string, caller: Caller, keepFor: number): 0 | 1;
-  leave(key: string, caller: Caller): 0 | 1;
-  renew(key: string, caller: Caller, ttl: number): 0 | 1;
-  /** Owners; of those that were released and are kept `kept:` and the owner. */
-  holdersOf(key: string): string[];
-}
+import type { MutexModel } from './mutex.model.js';
+import { ScriptPlay, type Parts } from './script.play.js';
+import type { SharingModel } from './sharing.model.js';
 
 export type StepOf<Step, T> = Extract<Step, { readonly type: T }>;
 
@@ -31,10 +25,11 @@ export function repliesOf(reply: unknown, { length }: readonly unknown[]): unkno
 }
 
 /** What the scripts of all leases have in common. */
-export abstract class LeasePlay<Key extends string, M extends LeaseModel, Step extends { readonly type: string }> extends ScriptPlay<
-  M,
-  Step
-> {
+export abstract class LeasePlay<
+  Key extends string,
+  M extends MutexModel | SharingModel,
+  Step extends { readonly type: string },
+> extends ScriptPlay<M, Step> {
   /** The last one of each key that was given. */
   protected readonly lastTokens = new Map<string, number>();
   /** Who has been told that a key is theirs, and has not given it up since: the server is not asked. */

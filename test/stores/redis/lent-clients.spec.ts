@@ -15,7 +15,7 @@ import type { TcpProxy } from '../../support/tcp-proxy.js';
 import { useCluster } from './cluster.setting.js';
 import { usesEveryVerb } from './every-verb.js';
 import { endOf, useRedis, type Setting } from './setting.js';
-import { woken } from './waiting.js';
+import { waiterFor, woken } from './waiting.js';
 
 const KEY = 'order:42';
 const REQUEST_TIMEOUT = 2_000;
@@ -51,19 +51,19 @@ const heldOpen = <T extends Redis | Cluster>(client: T, setting: Setting): T => 
   return client;
 };
 
-async function ofIoredis(Client: typeof Redis): Promise<Given> {
+async function ofIoredis(Client: typeof Redis, through: (connection: RedisOptions) => Promise<RedisOptions>): Promise<Given> {
   const proxy = await single.proxy();
-  const client = heldOpen(new Client({ ...proxy.connection, ...user }), single);
+  const client = heldOpen(new Client({ ...(await through(proxy.connection)), ...user }), single);
   return { client, setting: single, keys: [KEY], proxies: [proxy], renew: (password) => void Object.assign(client.options, { password }) };
 }
 
-async function ofSentinel(Client: typeof Redis): Promise<Given> {
+const directly = async (connection: RedisOptions): Promise<RedisOptions> => connection;
+
+async function bySentinel({ host, port }: RedisOptions): Promise<RedisOptions> {
   const sentinel = await startSentinel({ name: 'main', master: single.server });
-  const proxy = await single.proxy();
-  const natMap = { [addressOf(single.server)]: proxy.connection };
   single.finally(() => sentinel.stop());
-  const client = heldOpen(new Client({ sentinels: [{ host: '127.0.0.1', port: sentinel.port! }], name: 'main', natMap, ...user }), single);
-  return { client, setting: single, keys: [KEY], proxies: [proxy], renew: (password) => void Object.assign(client.options, { password }) };
+  const natMap = { [addressOf(single.server)]: { host: host!, port: port! } };
+  return { sentinels: [{ host: '127.0.0.1', port: sentinel.port! }], name: 'main', natMap };
 }
 
 async function ofCluster(Client: typeof Cluster): Promise<Given> {
@@ -92,16 +92,17 @@ async function ofNodeRedis({ createClient }: typeof five): Promise<Given> {
   };
 }
 
+const LIKE_IOREDIS = [
+  ['ioredis 5', Five, ClusterOfFive],
+  ['ioredis 6', Redis, Cluster],
+  ['iovalkey', Iovalkey, ClusterOfIovalkey],
+] as unknown as [string, typeof Redis, typeof Cluster][];
 const CLIENTS: [string, () => Promise<Given>][] = [
-  ['ioredis 5', () => ofIoredis(Five as unknown as typeof Redis)],
-  ['ioredis 6', () => ofIoredis(Redis)],
-  ['iovalkey', () => ofIoredis(Iovalkey as unknown as typeof Redis)],
-  ['ioredis 5 for Sentinel', () => ofSentinel(Five as unknown as typeof Redis)],
-  ['ioredis 6 for Sentinel', () => ofSentinel(Redis)],
-  ['iovalkey for Sentinel', () => ofSentinel(Iovalkey as unknown as typeof Redis)],
-  ['ioredis 5 for a Cluster', () => ofCluster(ClusterOfFive as unknown as typeof Cluster)],
-  ['ioredis 6 for a Cluster', () => ofCluster(Cluster)],
-  ['iovalkey for a Cluster', () => ofCluster(ClusterOfIovalkey as unknown as typeof Cluster)],
+  ...LIKE_IOREDIS.flatMap(([name, One, Many]): [string, () => Promise<Given>][] => [
+    [name, () => ofIoredis(One, directly)],
+    [`${name} for Sentinel`, () => ofIoredis(One, bySentinel)],
+    [`${name} for a Cluster`, () => ofCluster(Many)],
+  ]),
   ['node-redis 5', () => ofNodeRedis(five)],
   ['node-redis 6', () => ofNodeRedis(six as unknown as typeof five)],
 ];
@@ -167,11 +168,10 @@ describe.each(CLIENTS)('a store that is given a client of %s', (_, make) => {
       for (const key of keys) await locks.using(key, () => undefined, { ...woken, retryInterval: 100 });
     }
     // The inbox logs in, too.
-    const holder = await setting.overIoredis({ client: single === setting ? single.client() : setting.redis }).acquire(keys[0]!, woken);
-    const waiting = locks.acquire(keys[0]!, woken);
+    const other = setting.overIoredis({ client: single === setting ? single.client() : setting.redis });
+    const passOn = await waiterFor(setting, keys[0]!, locks, woken, other);
     await eventually(() => locks.store.mutex.wakeUps!.isOpen);
-    await holder.release();
-    await (await waiting).release();
+    await passOn();
   });
 });
 

@@ -2,7 +2,7 @@ import { LockConfigError, LockLostError, LockTimeoutError, StoreError, type Leas
 import { rejection } from '../../support/rejection.js';
 import { eventually } from '../../support/eventually.js';
 import { endOf, useRedis } from './setting.js';
-import { scriptCalls, woken } from './waiting.js';
+import { queued, scriptCalls, waiterFor, woken } from './waiting.js';
 
 const KEY = 'order:42';
 const QUEUE = `{${KEY}}:queue`;
@@ -164,12 +164,10 @@ describe('many shares', () => {
 });
 
 it('a member that is no queue entry, such as a mark of an older version, holds up no queue (G8)', async () => {
-  const holder = await setting.own().acquire(KEY, woken);
-  const next = setting.own().acquire(KEY, woken);
-  await eventually(async () => expect(await setting.redis.zcard(`{${KEY}}:queue`)).toBe(1));
-  await setting.redis.zadd(`{${KEY}}:queue`, 0, 'one\nan inbox', '+inf', 'another\nan inbox');
-  await holder.release();
-  await (await next).release();
+  const passOn = await waiterFor(setting, KEY, setting.own());
+  await queued(setting, KEY, 1);
+  await setting.redis.zadd(QUEUE, 0, 'one\nan inbox', '+inf', 'another\nan inbox');
+  await passOn();
 });
 
 describe('the classic recipe, SET key owner NX PX and compare-and-delete', () => {

@@ -20,22 +20,12 @@ interface Holding {
 
 export type ExpectedReply = 'granted' | { holder: string; ahead: number; ttl: number };
 
-class Lock {
+export class MutexLock {
   holding: Holding | undefined;
   queue: Caller[] = [];
 }
 
-export class MutexModel extends QueueModel {
-  readonly locks: ReadonlyMap<string, Lock>;
-
-  constructor(
-    keys: readonly string[],
-    private readonly offerTtl: number,
-  ) {
-    super();
-    this.locks = new Map(keys.map((key) => [key, new Lock()]));
-  }
-
+export class MutexModel extends QueueModel<MutexLock> {
   acquire({ key, caller, ttl, queue, yields }: AcquireStep): ExpectedReply {
     const lock = this.at(key);
     if (lock.holding?.owner === caller.owner && !lock.holding.isKept) {
@@ -133,9 +123,5 @@ export class MutexModel extends QueueModel {
 
   protected override queueOf(key: string): readonly Caller[] {
     return this.at(key).queue;
-  }
-
-  private at(key: string): Lock {
-    return this.locks.get(key)!;
   }
 }

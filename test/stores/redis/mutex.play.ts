@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import type { Redis } from 'ioredis';
 import { lua } from '../../../lib/stores/redis/scripts/redis.script.js';
 import { type EntryOf, keysOf, LeasePlay, OFFER, repliesOf, rounded, type StepOf } from './lease.play.js';
-import { MutexModel, type ExpectedReply } from './mutex.model.js';
+import { MutexLock, MutexModel, type ExpectedReply } from './mutex.model.js';
 import { leaseSteps, series, type AcquireStep, type Disturbance, type LeaseStep } from './model.steps.js';
 import { type Caller } from './queue.model.js';
 import { playsLikeItsModel, type Ear, type Parts } from './script.play.js';
@@ -40,7 +40,7 @@ class MutexPlay extends LeasePlay<Key, MutexModel, OwnStep> {
   protected readonly believing = new Map<string, Set<string>>(KEYS.map((key) => [key, new Set()]));
 
   constructor(redis: Redis, ear: Ear) {
-    super(redis, ear, new MutexModel(KEYS, OFFER));
+    super(redis, ear, new MutexModel(KEYS, MutexLock, OFFER));
   }
 
   protected async play(step: OwnStep): Promise<void> {

@@ -8,12 +8,25 @@ export interface Caller {
 /** Entries of the queue among which those are found that are told when an offer ends. */
 const NEXT = 8;
 
-/** What those who wait for a key are told: written from the protocol's description. */
-export abstract class QueueModel {
+/** The locks of some keys, and what those who wait for one are told: written from the protocol's description. */
+export abstract class QueueModel<Lock> {
+  readonly locks: ReadonlyMap<string, Lock>;
   /** Processes that listen. */
   readonly listening = new Set<string>();
   /** What was said since the last look: `[inbox, text]`. */
   said: [string, string][] = [];
+
+  constructor(
+    keys: readonly string[],
+    FreeLock: new () => Lock,
+    protected readonly offerTtl: number,
+  ) {
+    this.locks = new Map(keys.map((key) => [key, new FreeLock()]));
+  }
+
+  at(key: string): Lock {
+    return this.locks.get(key)!;
+  }
 
   /** Those who wait for it, in their order. */
   protected abstract queueOf(key: string): readonly Caller[];

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import type { Redis } from 'ioredis';
 import { LATE, LATE_WITHOUT, PROCESSES, type Disturbance } from './model.steps.js';
-import type { Caller } from './queue.model.js';
+import type { Caller, QueueModel } from './queue.model.js';
 import { seed } from '../../support/random.js';
 import type { Setting } from './setting.js';
 
@@ -55,12 +55,7 @@ interface Sent {
   readonly expect: (reply: unknown) => void;
 }
 
-export interface Model {
-  /** Processes that listen. */
-  readonly listening: Set<string>;
-  /** What was said since the last look. */
-  said: [string, string][];
-}
+type Model = Pick<QueueModel<unknown>, 'listening' | 'said'>;
 
 /** Plays the steps at the server and in the model, and compares after each. */
 export abstract class ScriptPlay<M extends Model, Step extends { readonly type: string }> {

@@ -9,7 +9,7 @@ import { storeOver } from '../../support/redis-clients.js';
 import { startProxy, type ProxyTarget, type TcpProxy } from '../../support/tcp-proxy.js';
 
 /** Milliseconds, where a test says nothing else: long enough for a machine that is busy with other things. */
-const REQUEST_TIMEOUT = 5_000;
+export const REQUEST_TIMEOUT = 5_000;
 
 export type StoreOptions = Partial<Pick<RedisStoreOptions, 'requestTimeout' | 'fenceTimeout' | 'replicaAcks'>>;
 
@@ -101,10 +101,9 @@ const VERBS = ['acquire', 'release', 'renew', 'extend', 'adopt', 'check'] as con
 /** As a store sends it by default. */
 const sourceOf = (verb: (typeof VERBS)[number]): string => lua(`mutex/${verb}`, 3_600_000);
 
-/** The name by which the server knows a script of the mutex. */
-export function shaOf(verb: 'acquire' | 'renew' | 'release'): string {
-  return createHash('sha1').update(sourceOf(verb)).digest('hex');
-}
+/** The name by which the server knows a script. */
+export const sha1 = (source: string): string => createHash('sha1').update(source).digest('hex');
+export const shaOf = (verb: 'acquire' | 'renew' | 'release'): string => sha1(sourceOf(verb));
 
 /** So that each request is one command, and none is asked again with the script's text. */
 export async function loadScripts(redis: Redis, verbs: readonly (typeof VERBS)[number][] = VERBS): Promise<void> {

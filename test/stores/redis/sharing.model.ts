@@ -38,17 +38,7 @@ export class SharedLock {
   }
 }
 
-export class SharingModel extends QueueModel {
-  readonly locks: ReadonlyMap<string, SharedLock>;
-
-  constructor(
-    keys: readonly string[],
-    private readonly offerTtl: number,
-  ) {
-    super();
-    this.locks = new Map(keys.map((key) => [key, new SharedLock()]));
-  }
-
+export class SharingModel extends QueueModel<SharedLock> {
   acquire({ key, caller, ttl, queue, count, permits, rank, beside }: SharingRequest): ExpectedReply {
     const lock = this.at(key);
     const { owner } = caller;
@@ -120,10 +110,6 @@ export class SharingModel extends QueueModel {
 
   holdersOf(key: string): string[] {
     return [...this.at(key).holders.keys()];
-  }
-
-  at(key: string): SharedLock {
-    return this.locks.get(key)!;
   }
 
   /** The first waiters, as long as they fit, have it for a moment, but the one who asks for as long as it wants. Who is gone is passed over. */

@@ -5,7 +5,7 @@ import { type EntryOf, keysOf, LeasePlay, OFFER, repliesOf, type StepOf } from '
 import { CALLERS, LATE, LATE_WITHOUT, leaseSteps, series, type AcquireStep, type Disturbance, type LeaseStep } from './model.steps.js';
 import { type Caller } from './queue.model.js';
 import { playsLikeItsModel, type Ear, type Parts } from './script.play.js';
-import { SharingModel, WHOLE, type ExpectedReply, type SharingRequest } from './sharing.model.js';
+import { SharedLock, SharingModel, WHOLE, type ExpectedReply, type SharingRequest } from './sharing.model.js';
 
 const KINDS = { doc: 'read/write lock', pool: 'semaphore' } as const;
 type Key = keyof typeof KINDS;
@@ -47,7 +47,7 @@ class SharingPlay extends LeasePlay<Key, SharingModel, OwnStep> {
   protected readonly believing = new Map<string, Map<string, { count: number; beside: string }>>(KEYS.map((key) => [key, new Map()]));
 
   constructor(redis: Redis, ear: Ear) {
-    super(redis, ear, new SharingModel(KEYS, OFFER));
+    super(redis, ear, new SharingModel(KEYS, SharedLock, OFFER));
   }
 
   /** Everybody gives up, and whatever is kept runs out. */

@@ -1,7 +1,7 @@
 // What the log and the check of a store say about a server.
 import type { RedisOptions } from 'ioredis';
-import { Locks, StoreError, type LocksOptions } from 'nestjs-distributed-lock/core';
-import { redisStore, type RedisStoreOptions } from 'nestjs-distributed-lock/redis';
+import { StoreError, type Locks, type LocksOptions } from 'nestjs-distributed-lock/core';
+import type { RedisStoreOptions } from 'nestjs-distributed-lock/redis';
 import { rejection } from '../../support/rejection.js';
 import { startCluster } from '../../support/redis-cluster.js';
 import { eventually, staysTrue } from '../../support/eventually.js';
@@ -22,9 +22,7 @@ function open(store: RedisStoreOptions, options: LocksOptions = {}) {
   const lines: string[] = [];
   const write = (level: string) => (message: string) => void lines.push(`${level} ${message}`);
   const logger = { warn: write('warn'), error: write('error'), log: write('log') };
-  const opened = new Locks(redisStore({ requestTimeout: REQUEST_TIMEOUT, ...store }), { logger, shutdownTimeout: 0, ...options });
-  setting.finally(() => opened.close());
-  return { locks: opened, lines };
+  return { locks: setting.overIoredis({ requestTimeout: REQUEST_TIMEOUT, ...store }, { logger, ...options }), lines };
 }
 const use = ({ locks: opened }: { locks: Locks }) => opened.using('key', () => 5, woken);
 const AWAY = /^warn Redis does not answer since \d{4}-\d\d-\d\dT[\d:.]+Z: .+; locks wait \[NDL_STORE_AWAY\]$/;

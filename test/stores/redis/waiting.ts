@@ -1,4 +1,4 @@
-import type { Locks } from 'nestjs-distributed-lock/core';
+import type { AcquireOptions, Locks } from 'nestjs-distributed-lock/core';
 import { eventually } from '../../support/eventually.js';
 import type { Child } from '../../support/child.js';
 import type { LockerMessage } from './locker.child.js';
@@ -16,10 +16,27 @@ export const queued = ({ redis }: Setting, key: string, count: number): Promise<
   eventually(async () => (await redis.zcard(`{${key}}:queue`)) === count, { every: 5 });
 
 /** How often a script was asked for. */
-export const scriptCalls = async ({ redis }: Setting): Promise<number> =>
+export const scriptCalls = async ({ redis }: Pick<Setting, 'redis'>): Promise<number> =>
   Number(/^cmdstat_evalsha:calls=(\d+)/m.exec(await redis.info('commandstats'))?.[1] ?? 0);
 
 export const killSubscribers = ({ redis }: Setting): Promise<unknown> => redis.client('KILL', 'TYPE', 'PUBSUB');
+
+/** The inboxes of all stores break long before, just before or just after this: in each round another one. */
+export function breakInboxesAround(setting: Setting, round: number, act: () => Promise<unknown>): Promise<unknown> {
+  const kill = () => killSubscribers(setting);
+  const orders = [() => kill().then(act), () => Promise.all([kill(), act()]), () => Promise.all([act(), kill()])];
+  return orders[round % orders.length]!();
+}
+
+/** A caller of `locks` waits for a key of another store. Returns what passes it on: the waiter is granted it. */
+export async function waiterFor(setting: Setting, key: string, locks: Locks, options: AcquireOptions = woken, other = setting.own()) {
+  const holder = await other.acquire(key, woken);
+  const waiting = locks.acquire(key, options);
+  return async (): Promise<void> => {
+    expect(await holder.release()).toBe(true);
+    expect(await (await waiting).release()).toBe(true);
+  };
+}
 
 export const inboxes = async ({ redis }: Setting): Promise<string[]> => (await redis.pubsub('CHANNELS', INBOXES)) as string[];
 

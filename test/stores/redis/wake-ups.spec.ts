@@ -2,13 +2,22 @@ import type { Lock, Locks } from 'nestjs-distributed-lock/core';
 import { MUTEX, semaphoreOf, sideOf, WRITE_LOCK, type Kind } from '../../contract/kinds.js';
 import { eventually } from '../../support/eventually.js';
 import { useRedis } from './setting.js';
-import { expectExclusion, expectWoken, inboxes, killSubscribers, queued, subscribers, woken } from './waiting.js';
+import {
+  breakInboxesAround,
+  expectExclusion,
+  expectWoken,
+  inboxes,
+  killSubscribers,
+  queued,
+  subscribers,
+  waiterFor,
+  woken,
+} from './waiting.js';
 
 const KEY = 'order:42';
 const READ_LOCK = sideOf('read');
 const setting = useRedis();
 const fence = [`{${KEY}}:fence`];
-const kill = () => killSubscribers(setting);
 
 describe('a waiter', () => {
   it('is woken by a release', async () => {
@@ -64,13 +73,11 @@ describe('the inbox of a store', () => {
     const logger = { warn: jest.fn(), error: jest.fn() };
     const locks = setting.locks({ options: proxy.connection, requestTimeout: 2_000 }, { logger });
     const loss = proxy.dropReplyTo((request) => /publish/i.test(request.toString('latin1', 0, 40)), { then: 'silence' });
-    const holder = await setting.own().acquire(KEY, woken);
-    const waiting = locks.acquire(KEY, { ...woken, retryInterval: 1_000 });
+    const passOn = await waiterFor(setting, KEY, locks, { ...woken, retryInterval: 1_000 });
     await eventually(() => loss.lost === 1);
     await eventually(() => locks.store.mutex.wakeUps!.isOpen);
     await queued(setting, KEY, 1);
-    await holder.release();
-    await waiting;
+    await passOn();
     expect(logger.warn).not.toHaveBeenCalledWith(expect.stringContaining('waiters cannot be woken'));
   });
 });
@@ -82,12 +89,6 @@ describe('a wake-up that is lost', () => {
     ['a writer behind a reader', READ_LOCK, WRITE_LOCK, 1],
     ['those who want permits', semaphoreOf(3, 3), semaphoreOf(3), 3],
   ];
-  type Release = () => Promise<unknown>;
-  const ORDERS: [string, (release: Release) => Promise<unknown>][] = [
-    ['long before', (release) => kill().then(release)],
-    ['just before', (release) => Promise.all([kill(), release()])],
-    ['just after', (release) => Promise.all([release(), kill()])],
-  ];
   const lockOf = (kind: Kind, locks: Locks): Lock => kind.lockOf(locks, KEY);
 
   it.each(KINDS)('because the inboxes break with the release wakes all the same: %s (G8)', async (_who, held, wanted, count) => {
@@ -96,19 +97,17 @@ describe('a wake-up that is lost', () => {
       const holder = await lockOf(held, setting.own()).acquire(woken);
       const waiting = stores.map((locks) => lockOf(wanted, locks).acquire(woken));
       await queued(setting, KEY, count);
-      await ORDERS[round % 3]![1](() => holder.release());
+      await breakInboxesAround(setting, round, () => holder.release());
       for (const lease of await Promise.all(waiting)) await lease.release();
     }
     expect(await setting.keys()).toEqual(fence);
   });
 
   it('because the inbox breaks as soon as it listens wakes all the same (G8)', async () => {
-    const holder = await setting.own().acquire(KEY, woken);
-    const waiting = setting.own().acquire(KEY, woken);
-    await eventually(async () => Number(await kill()) > 0, { every: 1 });
+    const passOn = await waiterFor(setting, KEY, setting.own());
+    await eventually(async () => Number(await killSubscribers(setting)) > 0, { every: 1 });
     await queued(setting, KEY, 1);
-    expect(await holder.release()).toBe(true);
-    await (await waiting).release();
+    await passOn();
     expect(await setting.keys()).toEqual(fence);
   });
 
@@ -121,15 +120,13 @@ describe('a wake-up that is lost', () => {
     await expectWoken(setting, setting.own(), locks, 'other');
     const breaks = async () => {
       proxy.refuse();
-      await kill();
+      await killSubscribers(setting);
       await eventually(() => !locks.store.mutex.wakeUps!.isOpen);
     };
     if (isBefore) await breaks();
-    const holder = await setting.own().acquire(KEY, woken);
-    const waiting = locks.acquire(KEY, options);
+    const passOn = await waiterFor(setting, KEY, locks, options);
     await queued(setting, KEY, 1);
     if (!isBefore) await breaks();
-    await holder.release();
-    await (await waiting).release();
+    await passOn();
   });
 });

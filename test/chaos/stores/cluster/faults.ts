@@ -1,6 +1,6 @@
 import { eventually } from '../../../support/eventually.js';
 import { epochKnown } from '../../../support/redis-cluster.js';
-import { wide, type Fault, type Strike } from '../../faults/fault.js';
+import { stageOf, wide, type Fault, type Strike } from '../../faults/fault.js';
 import type { Scene } from '../../run/scene.js';
 import { keyAt } from '../../worker/keys.js';
 import { adminOf } from '../redis/admins.js';
@@ -9,10 +9,10 @@ import { ClusterStage, VOTES } from './stage.js';
 
 export const clusterFaults: readonly Fault[] = [
   ...serverFaults((scene, strike) => shardOf(scene, strike).master),
-  wide('server', 'the slot of a key moves', [0, 0], (scene, { extent }) => clusterOf(scene).moveSlot(keyAt(extent))),
+  wide('server', 'the slot of a key moves', [0, 0], (scene, { extent }) => stageOf(ClusterStage, scene).moveSlot(keyAt(extent))),
   // The master takes no writes until the replica has all earlier ones.
   wide('failover', 'failover by CLUSTER FAILOVER', [0, 1_500], async (scene, strike) => {
-    const stage = clusterOf(scene);
+    const stage = stageOf(ClusterStage, scene);
     await stage.look();
     const shard = shardOf(scene, strike);
     const { master, replica } = shard;
@@ -33,12 +33,7 @@ export const clusterFaults: readonly Fault[] = [
   }),
 ];
 
-function clusterOf({ stage }: Scene): ClusterStage {
-  if (stage instanceof ClusterStage) return stage;
-  throw new Error('This fault needs a Cluster');
-}
-
 function shardOf(scene: Scene, { extent }: Strike): ClusterStage['shards'][number] {
-  const { shards } = clusterOf(scene);
+  const { shards } = stageOf(ClusterStage, scene);
   return shards[Math.floor(extent * shards.length)]!;
 }

@@ -1,7 +1,7 @@
-import type { Fault, Strike } from '../../faults/fault.js';
+import { stageOf, type Fault, type Strike } from '../../faults/fault.js';
 import type { Scene } from '../../run/scene.js';
 import { keyAt } from '../../worker/keys.js';
-import { databaseOf, type DatabaseStage, type Operator } from './stage.js';
+import { DatabaseStage, type Operator } from './stage.js';
 
 /** ms after its end when a row may be deleted here; the store itself waits for an hour. */
 const ENDED_FOR = 5_000;
@@ -40,7 +40,7 @@ const FAULTS: readonly Fault[] = [
 type Act = (stage: DatabaseStage, pause: () => Promise<void>, strike: Strike) => Promise<void>;
 
 function wide(group: Fault['group'], name: string, duration: Fault['duration'], act: Act): Fault {
-  const strike = (scene: Scene, one: Strike): Promise<void> => act(databaseOf(scene), () => scene.pause(one.duration), one);
+  const strike = (scene: Scene, one: Strike): Promise<void> => act(stageOf(DatabaseStage, scene), () => scene.pause(one.duration), one);
   return { name, group, isWide: true, duration, strike };
 }
 

@@ -6,6 +6,7 @@ export interface LentPool {
   readonly max: number;
   /** Takes a connection. */
   take(): Promise<LentConnection>;
+  end(): Promise<void>;
 }
 
 export interface LentConnection {
@@ -13,7 +14,7 @@ export interface LentConnection {
   release(): void;
 }
 
-/** An app beside: it fills its pool with work for up to so many ms, and gives connections back with a transaction that is open. The result ends it. */
+/** An app beside: it fills its pool with work for up to so many ms, and gives connections back with a transaction that is open. The result ends it, and the pool. */
 export function misuse(pool: LentPool, random: Random, longest: number): () => Promise<void> {
   const stopping = new AbortController();
   const wait = (ms: number): Promise<void> => pause(ms, undefined, { signal: stopping.signal, ref: false }).catch(() => undefined);
@@ -31,8 +32,9 @@ export function misuse(pool: LentPool, random: Random, longest: number): () => P
       if (!stopping.signal.aborted) await once();
     }
   })();
-  return () => {
+  return async () => {
     stopping.abort();
-    return running;
+    await running;
+    await pool.end();
   };
 }

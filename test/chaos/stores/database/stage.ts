@@ -1,7 +1,6 @@
 import type { DatabaseServer } from '../../../support/database-process.js';
 import type { TcpProxy } from '../../../support/tcp-proxy.js';
 import type { Fault } from '../../faults/fault.js';
-import type { Scene } from '../../run/scene.js';
 import { leftoversIn, type StoredRecord } from '../records/leftovers.js';
 import type { Leftover, Stage } from '../store.js';
 import { databaseFaults } from './faults.js';
@@ -27,6 +26,11 @@ export interface Operator {
   lasting(): Promise<{ records: StoredRecord[]; time: number }>;
 }
 
+/** Where a worker finds it. */
+export interface DatabaseTarget {
+  url: string;
+}
+
 /** A database server, and a proxy before it for each worker. */
 export class DatabaseStage implements Stage {
   readonly faults: readonly Fault[];
@@ -36,19 +40,17 @@ export class DatabaseStage implements Stage {
     readonly operator: Operator,
     readonly proxies: readonly TcpProxy[],
     readonly change: Stage['change'],
-    /** where a worker finds it, by the port of its proxy */
-    private readonly targetAt: (port: number) => unknown,
+    private readonly urlAt: (port: number) => string,
   ) {
     this.faults = databaseFaults(operator);
   }
 
-  target(slot: number): unknown {
-    return this.targetAt(this.proxies[slot]!.port);
+  target(slot: number): DatabaseTarget {
+    return { url: this.urlAt(this.proxies[slot]!.port) };
   }
 
   async heal(): Promise<void> {
     this.server.resume();
-    await Promise.all(this.proxies.map((proxy) => proxy.heal()));
   }
 
   async leftovers(pidsOfKilled: ReadonlySet<number>): Promise<Leftover[]> {
@@ -61,13 +63,6 @@ export class DatabaseStage implements Stage {
   }
 
   async stop(): Promise<void> {
-    await Promise.all(this.proxies.map((proxy) => proxy.close()));
     await this.server.stop();
   }
-}
-
-/** The stage of a fault that only databases have. */
-export function databaseOf({ stage }: Scene): DatabaseStage {
-  if (stage instanceof DatabaseStage) return stage;
-  throw new Error('This fault needs a database');
 }

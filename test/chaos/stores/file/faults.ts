@@ -4,7 +4,7 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, s
 import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { FileTable } from '../../../../lib/stores/file/file.table.js';
-import { fault, type Fault, type Group, type Strike } from '../../faults/fault.js';
+import { fault, stageOf, type Fault, type Group, type Strike } from '../../faults/fault.js';
 import { FileStage } from './stage.js';
 
 /** ms after its end when a key may be removed here; the store itself waits for an hour. */
@@ -45,10 +45,7 @@ export const fileFaults: readonly Fault[] = [
 ];
 
 function files(group: Group, name: string, act: (directory: string, strike: Strike) => void | Promise<void>): Fault {
-  return fault(group, name, [0, 0], async ({ stage }, strike) => {
-    if (!(stage instanceof FileStage)) throw new Error('This fault needs files');
-    await act(stage.directory, strike);
-  });
+  return fault(group, name, [0, 0], async (scene, strike) => act(stageOf(FileStage, scene).directory, strike));
 }
 
 /** One that was changed within the last second: it is not swept meanwhile. */

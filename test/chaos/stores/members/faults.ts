@@ -1,6 +1,5 @@
 import type { DatabaseServer } from '../../../support/database-process.js';
-import { wide, type Fault, type Strike } from '../../faults/fault.js';
-import type { Scene } from '../../run/scene.js';
+import { stageOf, wide, type Fault, type Strike } from '../../faults/fault.js';
 import { MembersStage } from './stage.js';
 
 /**
@@ -21,29 +20,24 @@ type Choose<T> = (stage: MembersStage, strike: Strike) => T | Promise<T>;
 
 function paused(name: string, choose: Choose<readonly DatabaseServer[]>): Fault {
   return wide('server', name, [50, 2_500], async (scene, strike) => {
-    const members = await choose(stageOf(scene), strike);
+    const members = await choose(stageOf(MembersStage, scene), strike);
     for (const member of members) member.pause();
     await scene.pause(strike.duration);
     for (const member of members) member.resume();
-    await stageOf(scene).recovered();
+    await stageOf(MembersStage, scene).recovered();
   });
 }
 
 function restarted(group: Fault['group'], name: string, choose: Choose<DatabaseServer>): Fault {
   return wide(group, name, [0, 2_000], async (scene, strike) => {
-    const member = await choose(stageOf(scene), strike);
+    const member = await choose(stageOf(MembersStage, scene), strike);
     await member.kill();
     await scene.pause(strike.duration);
     await member.restart();
-    await stageOf(scene).recovered();
+    await stageOf(MembersStage, scene).recovered();
   });
 }
 
 function memberOf({ members }: MembersStage, extent: number): DatabaseServer {
   return members[Math.floor(extent * members.length)]!;
-}
-
-function stageOf({ stage }: Scene): MembersStage {
-  if (stage instanceof MembersStage) return stage;
-  throw new Error('This fault needs an engine of several members');
 }

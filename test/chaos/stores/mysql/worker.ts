@@ -3,19 +3,13 @@ import { MysqlClient } from '../../../../lib/stores/mysql/mysql.client.js';
 import { mysqlStore } from '../../../../lib/stores/mysql/mysql.store.js';
 import { MysqlTable } from '../../../../lib/stores/mysql/mysql.table.js';
 import { recordStore, type RecordTable } from '../../../../lib/stores/records/record.store.js';
-import type { Random } from '../../random.js';
 import { misuse } from '../database/misuse.js';
+import type { DatabaseTarget } from '../database/stage.js';
 import { watchListeners } from '../listeners.js';
-import type { OpenedStore } from '../store.js';
-
-export interface MysqlTarget {
-  url: string;
-}
+import type { OpenedStore, Opening } from '../store.js';
 
 /** A store over a pool of its own, or over one that the worker lends it. */
-export function open(target: unknown, random: Random, breakTable?: (table: RecordTable) => RecordTable): OpenedStore {
-  const { url } = target as MysqlTarget;
-  const requestTimeout = random.pick([300, 600, 1_000]);
+export function open({ url }: DatabaseTarget, { requestTimeout, random, breakTable }: Opening): OpenedStore {
   if (!breakTable && random.chance(0.6)) {
     const max = random.int(2, 4);
     return { store: mysqlStore({ url, max, requestTimeout }), detail: `url, of ${max}` };
@@ -25,10 +19,6 @@ export function open(target: unknown, random: Random, breakTable?: (table: Recor
   const makePool = (connectionLimit = 4) => createPool({ uri: url, connectionLimit, connectTimeout: requestTimeout });
   const table = (): RecordTable => new MysqlTable(new MysqlClient(makePool, requestTimeout, '', false), '`distributed_lock`');
   const store = breakTable ? recordStore(breakTable(table())) : mysqlStore({ pool, requestTimeout });
-  const end = misuse({ max: 4, take: () => pool.getConnection() }, random, 2_000);
-  const closeLent = async (): Promise<void> => {
-    await end();
-    await pool.end();
-  };
+  const closeLent = misuse({ max: 4, take: () => pool.getConnection(), end: () => pool.end() }, random, 2_000);
   return { store, detail: 'pool', listeners, closeLent };
 }

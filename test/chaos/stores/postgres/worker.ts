@@ -1,20 +1,15 @@
 import pg from 'pg';
 import { openTable } from '../../../../lib/stores/postgres/postgres.open.js';
 import { postgresStore } from '../../../../lib/stores/postgres/postgres.store.js';
-import { recordStore, type RecordTable } from '../../../../lib/stores/records/record.store.js';
+import { recordStore } from '../../../../lib/stores/records/record.store.js';
 import type { Random } from '../../random.js';
 import { type LentConnection, misuse } from '../database/misuse.js';
+import type { DatabaseTarget } from '../database/stage.js';
 import { watchListeners } from '../listeners.js';
-import type { OpenedStore } from '../store.js';
-
-export interface PostgresTarget {
-  url: string;
-}
+import type { OpenedStore, Opening } from '../store.js';
 
 /** A store over a pool of its own, over one that the worker lends it, or over the `query` of an ORM. */
-export function open(target: unknown, random: Random, breakTable?: (table: RecordTable) => RecordTable): OpenedStore {
-  const { url } = target as PostgresTarget;
-  const requestTimeout = random.pick([300, 600, 1_000]);
+export function open({ url }: DatabaseTarget, { requestTimeout, random, breakTable }: Opening): OpenedStore {
   if (breakTable) return { store: recordStore(breakTable(openTable({ url, requestTimeout }))) };
   const way = random.pick(['url', 'url', 'pool', 'query'] as const);
   if (way === 'url') {
@@ -34,11 +29,7 @@ function lent(way: 'pool' | 'query', url: string, requestTimeout: number, random
     way === 'pool'
       ? postgresStore({ pool, requestTimeout })
       : postgresStore({ query: (text, values) => pool.query(text, values), listen: { connectionString: url }, requestTimeout });
-  const end = misuse({ max: 4, take: () => taken(pool) }, random, way === 'pool' ? 2_000 : 200);
-  const closeLent = async (): Promise<void> => {
-    await end();
-    await pool.end();
-  };
+  const closeLent = misuse({ max: 4, take: () => taken(pool), end: () => pool.end() }, random, way === 'pool' ? 2_000 : 200);
   return { store, detail: way, listeners, closeLent };
 }
 

@@ -1,13 +1,13 @@
 import { serverClockJumps } from '../../faults/clock.js';
-import { EMPTIED, JUMPED, wide, type Fault } from '../../faults/fault.js';
+import { EMPTIED, JUMPED, stageOf, wide, type Fault } from '../../faults/fault.js';
 import { serverFaults, type Aim } from '../redis/faults/server.js';
 import { QuorumStage } from './stage.js';
 import { QUARANTINE } from './worker.js';
 
 /** One member: what strikes two at a time may stop all locks. */
-const atMember: Aim = ({ stage }, { extent }) => {
-  if (!(stage instanceof QuorumStage)) throw new Error('This fault needs a quorum');
-  return stage.members[Math.floor(extent * stage.members.length)]!;
+const atMember: Aim = (scene, { extent }) => {
+  const { members } = stageOf(QuorumStage, scene);
+  return members[Math.floor(extent * members.length)]!;
 };
 
 export const quorumFaults: readonly Fault[] = [

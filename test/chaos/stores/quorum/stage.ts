@@ -1,6 +1,7 @@
 import { startRedis, type RedisServer } from '../../../support/redis-server.js';
-import { startProxy, type TcpProxy } from '../../../support/tcp-proxy.js';
+import type { TcpProxy } from '../../../support/tcp-proxy.js';
 import { startClock } from '../../clock/clock.js';
+import { startProxies } from '../proxies.js';
 import { adminOf } from '../redis/admins.js';
 import { leftoversOf } from '../redis/leftovers.js';
 import type { Leftover, Stage, StageOptions } from '../store.js';
@@ -29,7 +30,6 @@ export class QuorumStage implements Stage {
   async heal(): Promise<void> {
     this.setClock(0);
     for (const member of this.members) await member.resume();
-    await Promise.all(this.proxies.map((proxy) => proxy.heal()));
   }
 
   async leftovers(pidsOfKilled: ReadonlySet<number>): Promise<Leftover[]> {
@@ -38,23 +38,17 @@ export class QuorumStage implements Stage {
   }
 
   async stop(): Promise<void> {
-    await Promise.all(this.proxies.map((proxy) => proxy.close()));
     await Promise.all(this.members.map((member) => member.stop()));
   }
 }
 
-export async function startStage({ groups, slots, random }: StageOptions): Promise<QuorumStage> {
-  const clock = groups.includes('clock-member') ? await startClock() : undefined;
+export async function startStage(options: StageOptions): Promise<QuorumStage> {
+  const clock = options.groups.includes('clock-member') ? await startClock() : undefined;
   const start = (_: unknown, index: number): Promise<RedisServer> =>
     startRedis({ port: 'free', args: ['--enable-debug-command', 'yes'], env: index === 0 ? clock?.env : undefined });
   const members = await Promise.all(Array.from({ length: MEMBERS }, start));
   await Promise.all(members.map(age));
-  const proxies = await Promise.all(
-    Array.from({ length: slots }, (_, slot) => {
-      const jitter = random.fork(`proxy ${slot}`);
-      return startProxy({ port: members[slot % MEMBERS]!.port! }, () => jitter.next());
-    }),
-  );
+  const proxies = await startProxies(options, (slot) => members[slot % MEMBERS]!.port!);
   return new QuorumStage(members, proxies, clock?.set ?? (() => undefined));
 }
 

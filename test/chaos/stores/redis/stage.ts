@@ -2,6 +2,8 @@ import type { Redis } from 'ioredis';
 import { eventually } from '../../../support/eventually.js';
 import type { RedisServer } from '../../../support/redis-server.js';
 import type { TcpProxy } from '../../../support/tcp-proxy.js';
+import { stageOf } from '../../faults/fault.js';
+import type { Scene } from '../../run/scene.js';
 import { adminOf } from './admins.js';
 import { redisFaults } from './faults/all.js';
 import { leftoversOf } from './leftovers.js';
@@ -83,7 +85,6 @@ export class RedisStage implements Stage {
     this.setClock(0);
     await this.master.resume();
     if (this.parts.sentinel) await this.settle();
-    await Promise.all(this.proxies.map((proxy) => proxy.heal()));
   }
 
   async leftovers(pidsOfKilled: ReadonlySet<number>): Promise<Leftover[]> {
@@ -91,7 +92,9 @@ export class RedisStage implements Stage {
   }
 
   async stop(): Promise<void> {
-    await Promise.all(this.proxies.map((proxy) => proxy.close()));
     await Promise.all([this.parts.sentinel?.stop(), this.replica?.stop(), this.master.stop()]);
   }
 }
+
+/** The stage of a fault that only Redis has. */
+export const redisOf = (scene: Scene): RedisStage => stageOf(RedisStage, scene);

@@ -1,8 +1,7 @@
 import { Redis, type RedisOptions } from 'ioredis';
 import { redisStore, type RedisStoreOptions } from '../../../../lib/stores/redis/redis.store.js';
 import { nodeRedisClient } from '../../../support/redis-clients.js';
-import type { Random } from '../../random.js';
-import type { OpenedStore } from '../store.js';
+import type { OpenedStore, Opening } from '../store.js';
 
 export interface RedisTarget {
   connection: RedisOptions;
@@ -11,9 +10,7 @@ export interface RedisTarget {
 }
 
 /** A store over options, or over a client of ioredis or node-redis that the worker passes, with RESP 2 or 3. */
-export function open(target: unknown, random: Random): OpenedStore {
-  const { connection, sentinels, replicaAcks = 0 } = target as RedisTarget;
-  const requestTimeout = random.pick([300, 600, 1_000]);
+export function open({ connection, sentinels, replicaAcks = 0 }: RedisTarget, { requestTimeout, random }: Opening): OpenedStore {
   const options: RedisOptions = { ...connection, protocol: random.pick([2, 3]) };
   if (sentinels) return opened({ ...sentinels, options, requestTimeout });
   // Version 5 of node-redis cannot put a prefix before keys.

@@ -5,7 +5,7 @@ import { lossFaults, restartMaster } from './loss.js';
 import { rightsFaults } from './rights.js';
 import { sentinelFaults } from './sentinel.js';
 import { serverFaults } from './server.js';
-import { redisOf } from './stage-of.js';
+import { redisOf } from '../stage.js';
 
 /** Faults of Redis servers. */
 export const redisFaults: readonly Fault[] = [

@@ -1,9 +1,8 @@
 import { eventually } from '../../../../support/eventually.js';
 import type { Scene } from '../../../run/scene.js';
-import type { RedisStage } from '../stage.js';
+import { redisOf, type RedisStage } from '../stage.js';
 import { wide, type Fault, type Strike } from '../../../faults/fault.js';
 import { follow } from '../follow.js';
-import { redisOf } from './stage-of.js';
 
 /** The replica becomes the master, and nothing is lost. The workers' address moves; what is open stays for a while, and is cut then. */
 export const failoverFaults: Fault[] = [

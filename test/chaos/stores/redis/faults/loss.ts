@@ -2,7 +2,7 @@ import type { Scene } from '../../../run/scene.js';
 import { follow } from '../follow.js';
 import { keyAt } from '../../../worker/keys.js';
 import { wide, type Fault, type Strike } from '../../../faults/fault.js';
-import { redisOf } from './stage-of.js';
+import { redisOf } from '../stage.js';
 
 /** The store forgets what was written. Then two may hold a key, and only the fencing token helps. */
 export const lossFaults: Fault[] = [

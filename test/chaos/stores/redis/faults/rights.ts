@@ -1,6 +1,6 @@
 import { PATTERNS } from '../../../worker/keys.js';
 import { wide, type Fault, type Strike } from '../../../faults/fault.js';
-import { redisOf } from './stage-of.js';
+import { redisOf } from '../stage.js';
 
 /** The workers' user may not do something for a while. */
 export const rightsFaults: Fault[] = [

@@ -1,8 +1,7 @@
 import { eventually } from '../../../../support/eventually.js';
 import { fault, wide, type Fault } from '../../../faults/fault.js';
-import { MASTER, type RedisStage } from '../stage.js';
+import { MASTER, redisOf, type RedisStage } from '../stage.js';
 import { caughtUp } from './failover.js';
-import { redisOf } from './stage-of.js';
 
 /**
  * A sentinel promotes the replica. The old master goes on until the sentinel has made it a replica, and what is written there meanwhile would be lost. So it
