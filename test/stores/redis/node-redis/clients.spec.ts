@@ -43,9 +43,9 @@ describe.each([
     setting.finally(() => setting.server.resume());
     const errors: unknown[] = [];
     const proxy = await setting.proxy();
-    const [late, broken] = [100, 60_000].map((connectTimeout) => made(proxy.connection, connectTimeout)) as [RedisClient, RedisClient];
+    const [late, broken] = [1_000, 60_000].map((connectTimeout) => made(proxy.connection, connectTimeout)) as [RedisClient, RedisClient];
     for (const connection of [late, broken]) connection.on('error', (error) => errors.push(error));
-    await expect(late.connect()).rejects.toThrow('The server did not answer within 100 ms.');
+    await expect(late.connect()).rejects.toThrow('The server did not answer within 1000 ms.');
     const connecting = expect(broken.connect()).rejects.toThrow('The connection was broken off.');
     // It does nothing before there is a connection.
     await eventually(() => {
