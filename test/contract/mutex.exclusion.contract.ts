@@ -24,6 +24,16 @@ export function exclusionContract(makeStore: MakeStore, kind: Kind): void {
     for (const { counter } of shared) expect(counter).toMatchObject({ value: 100, overlaps: 0 });
   });
 
+  it('G2 at most one live holder for each key, by different Locks, kinds of call and namespaces', async () => {
+    const key = newKey();
+    const [one, other] = [open({ namespace: 'shop:' }), open()];
+    const lease = await one.mutex(key).acquire();
+    expect(lease.key).toBe(`shop:${key}`);
+    expect(await other.tryAcquire(`shop:${key}`)).toBeNull();
+    expect(await one.tryAcquire(key)).toBeNull();
+    await (await other.acquire(key, { waitTimeout: 0 })).release();
+  });
+
   it('G2 fencing tokens grow when a lease has run out, and when the Locks and their store are closed and opened again', async () => {
     const key = newKey();
     const tokens: number[] = [];

@@ -7,12 +7,13 @@ import { slotOf } from '../../support/redis-cluster.js';
 import { startCallers } from './callers.js';
 import { useOwnCluster } from './cluster.setting.js';
 import { endOf } from './setting.js';
-import { expectWoken, queued, waiterFor, woken } from './waiting.js';
+import { expectWoken, queued, woken } from './waiting.js';
 
 const KEY = 'order:42';
 const on = useOwnCluster({ masters: 3, replicas: 1 });
 const { setting } = on;
-const isMaster = (nodes: RedisServer[]) => on.each(async (client) => (await client.role())[0] === 'master', nodes);
+const isMaster = ([role]: unknown[]): boolean => role === 'master';
+const rolesOf = async (nodes: RedisServer[]): Promise<boolean[]> => (await on.each((client) => client.role(), nodes)).map(isMaster);
 const patient = { ...woken, retryInterval: 50 };
 
 describe('replicaAcks on a Cluster', () => {
@@ -47,7 +48,9 @@ describe('replicaAcks on a Cluster', () => {
     expect(owner).toBe(lease.owner);
     expect(await lease.release()).toBe(true);
   });
+});
 
+describe('replicaAcks on a Cluster', () => {
   it('renew leases while their slot moves (G4)', async () => {
     const { masters, moveSlot, keysOn } = on.cluster;
     const [to, , from] = masters as [RedisServer, RedisServer, RedisServer];
@@ -72,7 +75,8 @@ describe('waiters on a Cluster, whose node of the inbox is a replica', () => {
   it('that hangs, listen at another one, and are woken again (G8)', async () => {
     const [mine, others] = [on.locks(), on.locks({ requestTimeout: 1_000 })];
     // It listens nowhere, since it never waits.
-    const passOn = await waiterFor(setting, KEY, others, { ...woken, retryInterval: 500 }, mine);
+    const holder = await mine.acquire(KEY, woken);
+    const next = others.acquire(KEY, { ...woken, retryInterval: 500 });
     await queued(setting, KEY, 1);
     const [node] = await eventually(async () => {
       const nodes = await on.listeners();
@@ -86,10 +90,13 @@ describe('waiters on a Cluster, whose node of the inbox is a replica', () => {
     const rest = on.cluster.nodes.filter((each) => each !== node);
     await eventually(async () => expect(await on.listeners(rest)).toHaveLength(1));
     // Who waits for this key does not ask by itself.
-    const passOnOther = await waiterFor(setting, 'other', others, woken, mine);
+    const other = await mine.acquire('other', woken);
+    const later = others.acquire('other', woken);
     await queued(setting, 'other', 1);
-    await passOnOther();
-    await passOn();
+    await other.release();
+    await (await later).release();
+    await holder.release();
+    await (await next).release();
   });
 
   it('that dies, get the next key by asking for it, and the later ones by messages again (G8)', async () => {
@@ -119,40 +126,42 @@ describe('waiters on a Cluster, whose node of the inbox is a replica', () => {
   });
 });
 
-beforeAll(() =>
-  on.each(async (client) => {
-    // The others call a silent one down so soon only here.
-    await client.config('SET', 'cluster-node-timeout', 1_500);
-    // A replica that was started again has what it was first started with.
-    await client.config('SET', 'cluster-replica-no-failover', 'no');
-  }, on.cluster.nodes),
-);
+describe('a master of a Cluster', () => {
+  beforeAll(() =>
+    on.each(async (client) => {
+      // The others call a silent one down so soon only here.
+      await client.config('SET', 'cluster-node-timeout', 1_500);
+      // A replica that was started again has what it was first started with.
+      await client.config('SET', 'cluster-replica-no-failover', 'no');
+    }, on.cluster.nodes),
+  );
 
-const WAYS: [string, (pair: { master: RedisServer; replica: RedisServer }) => Promise<unknown>, (old: RedisServer) => Promise<void>][] = [
-  ['is killed', ({ master }) => master.kill(), (old) => old.restart()],
-  ['hangs', ({ master }) => master.pause(), (old) => old.resume()],
-  [
-    'is replaced by CLUSTER FAILOVER',
-    ({ replica }) => on.each((client) => client.call('CLUSTER', 'FAILOVER'), [replica]),
-    () => Promise.resolve(),
-  ],
-];
+  const WAYS: [string, (pair: { master: RedisServer; replica: RedisServer }) => Promise<unknown>, (old: RedisServer) => Promise<void>][] = [
+    ['is killed', ({ master }) => master.kill(), (old) => old.restart()],
+    ['hangs', ({ master }) => master.pause(), (old) => old.resume()],
+    [
+      'is replaced by CLUSTER FAILOVER',
+      ({ replica }) => on.each((client) => client.call('CLUSTER', 'FAILOVER'), [replica]),
+      () => Promise.resolve(),
+    ],
+  ];
 
-it.each(WAYS)(
-  'a master of a Cluster that %s: its replica serves the callers of all processes, and the fenced counter is right (G2, G8, G9)',
-  async (way, fail, back) => {
-    // Each way with other nodes.
-    const index = WAYS.findIndex(([each]) => each === way);
-    const [master, replica] = [on.cluster.nodes[index]!, on.cluster.nodes[3 + index]!];
-    const keys = on.keys();
-    const options = { keyTimeout: 1_000, waitTimeout: 100_000, retryInterval: 200 };
-    const callers = await startCallers(setting, 2, { store: on.where, keys: [keys[index]!, ...keys], callers: 40, options });
-    await callers.goOn(200);
-    await fail({ master, replica });
-    await eventually(async () => expect(await isMaster([replica])).toEqual([true]));
-    await callers.goOn(100, keys[index]);
-    await back(master);
-    for (const { errors } of await callers.stop()) expect(errors).toEqual([]);
-    await eventually(async () => expect(await isMaster([master])).toEqual([false]));
-  },
-);
+  it.each(WAYS)(
+    'that %s: its replica serves the callers of all processes, and the fenced counter is right (G2, G8, G9)',
+    async (way, fail, back) => {
+      // Each way with other nodes.
+      const index = WAYS.findIndex(([each]) => each === way);
+      const [master, replica] = [on.cluster.nodes[index]!, on.cluster.nodes[3 + index]!];
+      const keys = on.keys();
+      const options = { keyTimeout: 1_000, waitTimeout: 100_000, retryInterval: 200 };
+      const callers = await startCallers(setting, 2, { store: on.where, keys: [keys[index]!, ...keys], callers: 40, options });
+      await callers.goOn(200);
+      await fail({ master, replica });
+      await eventually(async () => expect(await rolesOf([replica])).toEqual([true]));
+      await callers.goOn(100, keys[index]);
+      await back(master);
+      for (const { errors } of await callers.stop()) expect(errors).toEqual([]);
+      await eventually(async () => expect(await rolesOf([master])).toEqual([false]));
+    },
+  );
+});
