@@ -1,7 +1,6 @@
 import pg from 'pg';
 import { eventually } from '../../support/eventually.js';
 import { type Pgbouncer, startPgbouncer } from '../../support/pgbouncer.js';
-import type { PostgresServer } from '../../support/postgres-server.js';
 import { changeOf, exchange, refusalOf, useOwnPostgres, wakes } from './setting.js';
 
 const own = useOwnPostgres();
@@ -105,13 +104,9 @@ describe('behind a pooler that lends connections for a transaction', () => {
   });
 });
 
-let standby: PostgresServer;
-beforeAll(async () => {
-  standby = await own.server.standby();
-});
-afterAll(() => standby.stop());
-
 it('a standby is an outage, for nothing is written there; waiters poll, with one warning, until it is promoted', async () => {
+  const standby = await own.server.standby();
+  setting.closes(() => standby.stop());
   const table = setting.open({ url: standby.url });
   expect(await refusalOf(exchange(table, {}))).toMatchObject({
     transient: true,
