@@ -1,6 +1,6 @@
 import { fault, wide, type Fault, type Group } from './fault.js';
 
-/** ms */
+/** ms. What expires by a clock that jumped may be put off by as much. */
 export const JUMP = 40_000;
 
 /** The wall clocks of workers jump, which no lock may care about. */

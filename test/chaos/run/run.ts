@@ -4,6 +4,7 @@ import { join } from 'node:path';
 import { startRedis } from '../../support/redis-server.js';
 import { startClock } from '../clock/clock.js';
 import { faultsOf } from '../faults/all.js';
+import { JUMP } from '../faults/clock.js';
 import { isLossy, type Group, type Strike } from '../faults/fault.js';
 import { plan } from '../faults/plan.js';
 import { now } from '../history/clock.js';
@@ -43,8 +44,6 @@ export interface RunResult {
 const QUIET = 1_500;
 /** ms: the longest keyTimeout and the longest offer, within which all that expires is gone. */
 const EXPIRY = 6_500;
-/** ms by which a clock that jumped may put it off */
-const JUMP = 40_000;
 
 /** One run: load, faults, drain, judgement. */
 export async function run(options: RunOptions): Promise<RunResult> {
