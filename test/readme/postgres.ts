@@ -4,13 +4,8 @@ import type { NodePgDatabase } from 'drizzle-orm/node-postgres';
 import type { Knex } from 'knex';
 import { CompiledQuery, type Kysely } from 'kysely';
 import { DistributedLockModule, type LockStore } from 'nestjs-distributed-lock';
-import {
-  lockInTransaction,
-  postgresSchema,
-  postgresStore,
-  type PostgresPool,
-  tryLockInTransaction,
-} from 'nestjs-distributed-lock/postgres';
+import type { PostgresPool } from 'nestjs-distributed-lock/postgres';
+import { lockInTransaction, postgresSchema, postgresStore, tryLockInTransaction } from 'nestjs-distributed-lock/postgres';
 import type { Pool } from 'pg';
 import type { Sql } from 'postgres';
 import { DataSource, type MigrationInterface, type QueryRunner } from 'typeorm';

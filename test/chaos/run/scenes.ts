@@ -12,10 +12,8 @@ export function scenesOf(groups: readonly Group[], each: boolean): { groups: Gro
   return isOne ? [{ groups: together, share: Math.max(1, together.length) }, ...alone] : alone;
 }
 
-/** ms of load; starting and ending the servers comes on top. */
-const CI_LENGTH = 9_000;
-
-const on = (store: string, seed: string, groups: Group[]) => ({ store, seed, groups, length: CI_LENGTH });
+/** `length`: ms of load; starting and ending the servers comes on top. */
+const on = (store: string, seed: string, groups: Group[]) => ({ store, seed, groups, length: 9_000 });
 
 /** Runs of CI: each store but memory and ZooKeeper once, under faults that come one after the other. The nightly run has each group of faults by itself. */
 export const CI_SCENES = [

@@ -7,13 +7,12 @@ import { slotOf } from '../../support/redis-cluster.js';
 import { startCallers } from './callers.js';
 import { useOwnCluster } from './cluster.setting.js';
 import { endOf } from './setting.js';
-import { expectWoken, queued, woken } from './waiting.js';
+import { expectWoken, queued, waiterFor, woken } from './waiting.js';
 
 const KEY = 'order:42';
 const on = useOwnCluster({ masters: 3, replicas: 1 });
 const { setting } = on;
-const isMaster = ([role]: unknown[]): boolean => role === 'master';
-const rolesOf = async (nodes: RedisServer[]): Promise<boolean[]> => (await on.each((client) => client.role(), nodes)).map(isMaster);
+const isMaster = (nodes: RedisServer[]) => on.each(async (client) => (await client.role())[0] === 'master', nodes);
 const patient = { ...woken, retryInterval: 50 };
 
 describe('replicaAcks on a Cluster', () => {
@@ -48,9 +47,7 @@ describe('replicaAcks on a Cluster', () => {
     expect(owner).toBe(lease.owner);
     expect(await lease.release()).toBe(true);
   });
-});
 
-describe('replicaAcks on a Cluster', () => {
   it('renew leases while their slot moves (G4)', async () => {
     const { masters, moveSlot, keysOn } = on.cluster;
     const [to, , from] = masters as [RedisServer, RedisServer, RedisServer];
@@ -75,8 +72,7 @@ describe('waiters on a Cluster, whose node of the inbox is a replica', () => {
   it('that hangs, listen at another one, and are woken again (G8)', async () => {
     const [mine, others] = [on.locks(), on.locks({ requestTimeout: 1_000 })];
     // It listens nowhere, since it never waits.
-    const holder = await mine.acquire(KEY, woken);
-    const next = others.acquire(KEY, { ...woken, retryInterval: 500 });
+    const passOn = await waiterFor(setting, KEY, others, { ...woken, retryInterval: 500 }, mine);
     await queued(setting, KEY, 1);
     const [node] = await eventually(async () => {
       const nodes = await on.listeners();
@@ -90,13 +86,10 @@ describe('waiters on a Cluster, whose node of the inbox is a replica', () => {
     const rest = on.cluster.nodes.filter((each) => each !== node);
     await eventually(async () => expect(await on.listeners(rest)).toHaveLength(1));
     // Who waits for this key does not ask by itself.
-    const other = await mine.acquire('other', woken);
-    const later = others.acquire('other', woken);
+    const passOnOther = await waiterFor(setting, 'other', others, woken, mine);
     await queued(setting, 'other', 1);
-    await other.release();
-    await (await later).release();
-    await holder.release();
-    await (await next).release();
+    await passOnOther();
+    await passOn();
   });
 
   it('that dies, get the next key by asking for it, and the later ones by messages again (G8)', async () => {
@@ -157,11 +150,11 @@ describe('a master of a Cluster', () => {
       const callers = await startCallers(setting, 2, { store: on.where, keys: [keys[index]!, ...keys], callers: 40, options });
       await callers.goOn(200);
       await fail({ master, replica });
-      await eventually(async () => expect(await rolesOf([replica])).toEqual([true]));
+      await eventually(async () => expect(await isMaster([replica])).toEqual([true]));
       await callers.goOn(100, keys[index]);
       await back(master);
       for (const { errors } of await callers.stop()) expect(errors).toEqual([]);
-      await eventually(async () => expect(await rolesOf([master])).toEqual([false]));
+      await eventually(async () => expect(await isMaster([master])).toEqual([false]));
     },
   );
 });
